@@ -1,0 +1,11 @@
+//! The Python extension module `punchcard._core`: thin bindings, no logic.
+
+use pyo3::prelude::*;
+
+mod errors;
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    Ok(())
+}

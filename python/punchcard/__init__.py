@@ -1,0 +1,1 @@
+"""Punchcard: constrained decoding for language models."""
