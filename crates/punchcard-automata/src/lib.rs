@@ -1,1 +1,20 @@
-//! Punchcard: automata.
+//! Regular languages over Unicode text.
+//!
+//! A language is a hash-consed regular expression with Boolean operations ([`Languages`]); a state of its automaton is
+//! again such an expression, and a transition is its derivative. So intersection, complement, look-around and counted
+//! repetition are one mechanism, nothing is expanded ahead, and only the states that a text visits are ever built.
+//!
+//! * [`charset`]: sets of characters.
+//! * [`languages`]: the expressions and their simplifying constructors.
+//! * [`derivative`]: transitions.
+//! * [`emptiness`]: whether a language has any text at all, and its shortest one.
+//! * [`number`]: spellings of numbers within bounds, and their multiples.
+
+pub mod charset;
+mod derivative;
+mod emptiness;
+pub mod languages;
+
+pub use charset::CharSet;
+pub use derivative::Transitions;
+pub use languages::{Language, Languages, LimitExceeded, Look};

@@ -1,0 +1,368 @@
+//! Transitions: the derivative of an expression by one character, for all characters at once.
+//!
+//! The derivative (Brzozowski, 1964) is taken in continuation-passing form: `consume(r, k)` is what is left of `r · k`
+//! after `c`, given that `c` was consumed inside `r`; `unread(r)` says of which rests of the text it is true that `r` may
+//! match nothing here (`ALL` where no assertion is in the way). So a look-ahead becomes an intersection with everything
+//! that follows, also from within a loop, and a look-behind is a language that is stepped along with the text.
+
+use crate::charset::{CharSet, MAX};
+use crate::languages::{Language, Languages, Node, UNBOUNDED};
+use std::sync::Arc;
+
+/// What one state does on every character: `targets[i]` for code points from `starts[i]` up to the next start.
+/// `starts[0]` is 0. Neighbours with equal targets are merged.
+#[derive(Debug)]
+pub struct Transitions {
+    starts: Box<[u32]>,
+    targets: Box<[Language]>,
+}
+
+impl Transitions {
+    /// The state after code point `c`.
+    pub fn target(&self, c: u32) -> Language {
+        self.targets[self.starts.partition_point(|&start| start <= c) - 1]
+    }
+
+    /// The states after the code points `lo..=hi`, in order, with the ranges that lead there.
+    pub fn over(&self, lo: u32, hi: u32) -> impl Iterator<Item = (u32, u32, Language)> {
+        let first = self.starts.partition_point(|&start| start <= lo) - 1;
+        (first..self.starts.len()).map_while(move |i| {
+            let start = self.starts[i].max(lo);
+            let end = self.starts.get(i + 1).map_or(MAX, |&next| next - 1).min(hi);
+            (start <= hi).then_some((start, end, self.targets[i]))
+        })
+    }
+
+    /// All targets, with repetitions.
+    pub fn targets(&self) -> &[Language] {
+        &self.targets
+    }
+
+    pub(crate) fn memory_size(&self) -> usize {
+        8 * self.starts.len() + 48
+    }
+}
+
+impl Languages {
+    /// What is left of the language after the character `c`.
+    pub fn step(&mut self, id: Language, c: u32) -> Language {
+        match self.transitions[id.index()] {
+            Some(ref t) => t.target(c),
+            None => self.derivative(id, c),
+        }
+    }
+
+    /// The transitions of a state, computed once.
+    pub fn transitions(&mut self, id: Language) -> Arc<Transitions> {
+        if let Some(t) = &self.transitions[id.index()] {
+            return t.clone();
+        }
+        let mut frontier = Frontier::default();
+        self.frontier(id, &mut frontier);
+        if self.facts(id).looks_behind {
+            self.trackers(id, &mut frontier);
+        }
+        let t = Arc::new(self.tabulate(id, frontier));
+        self.transitions[id.index()] = Some(t.clone());
+        t
+    }
+
+    fn tabulate(&mut self, id: Language, mut frontier: Frontier) -> Transitions {
+        frontier.sets.sort_unstable();
+        frontier.sets.dedup();
+        let mut starts = vec![0];
+        for &s in &frontier.sets {
+            for &(lo, hi) in self.sets[s as usize].ranges() {
+                starts.push(lo);
+                if hi < MAX {
+                    starts.push(hi + 1);
+                }
+            }
+        }
+        for &c in &frontier.chars {
+            starts.push(c);
+            if c < MAX {
+                starts.push(c + 1);
+            }
+        }
+        starts.sort_unstable();
+        starts.dedup();
+        // Characters that are in the same sets and in no list lead to the same state: one derivative for all of them.
+        frontier.chars.sort_unstable();
+        let sets: Vec<CharSet> = frontier.sets.iter().map(|&s| self.sets[s as usize].clone()).collect();
+        let mut known: hashbrown::HashMap<Vec<u64>, Language, rustc_hash::FxBuildHasher> = Default::default();
+        let mut cursors = vec![0usize; sets.len()];
+        let (mut out_starts, mut out_targets) = (Vec::new(), Vec::new());
+        for &start in &starts {
+            let target = if (0xD800..=0xDFFF).contains(&start) {
+                Language::EMPTY
+            } else if frontier.chars.binary_search(&start).is_ok() {
+                self.derivative(id, start)
+            } else {
+                let mut signature = vec![0u64; sets.len().div_ceil(64)];
+                for (i, set) in sets.iter().enumerate() {
+                    let ranges = set.ranges();
+                    while cursors[i] < ranges.len() && ranges[cursors[i]].1 < start {
+                        cursors[i] += 1;
+                    }
+                    if cursors[i] < ranges.len() && ranges[cursors[i]].0 <= start {
+                        signature[i / 64] |= 1 << (i % 64);
+                    }
+                }
+                match known.get(&signature) {
+                    Some(&target) => target,
+                    None => {
+                        let target = self.derivative(id, start);
+                        known.insert(signature, target);
+                        target
+                    }
+                }
+            };
+            if out_targets.last() != Some(&target) {
+                out_starts.push(start);
+                out_targets.push(target);
+            }
+        }
+        Transitions { starts: out_starts.into(), targets: out_targets.into() }
+    }
+
+    /// The sets and characters that decide what the next character does.
+    fn frontier(&self, id: Language, out: &mut Frontier) {
+        match self.node(id) {
+            Node::Empty | Node::Epsilon => {}
+            Node::Set(s) => out.sets.push(*s),
+            Node::Concat(a, b) => {
+                self.frontier(*a, out);
+                if self.facts(*a).nullable || self.facts(*a).looks {
+                    self.frontier(*b, out);
+                }
+            }
+            Node::Union(items) | Node::And(items) => items.iter().for_each(|&i| self.frontier(i, out)),
+            Node::Not(a) | Node::Repeat(a, ..) => self.frontier(*a, out),
+            Node::Look(_, a) => self.frontier(*a, out),
+            Node::Texts { list, lo, hi, depth } => {
+                let (list, depth) = (&self.lists[*list as usize], *depth as usize);
+                let mut at = *lo as usize;
+                while at < *hi as usize {
+                    match list[at][depth..].chars().next() {
+                        Some(c) => {
+                            out.chars.push(c as u32);
+                            at += list[at..*hi as usize].partition_point(|t| t[depth..].chars().next() <= Some(c));
+                        }
+                        None => at += 1,
+                    }
+                }
+            }
+        }
+    }
+
+    /// The frontier of every look-behind, wherever it stands: all of them step with the text.
+    fn trackers(&self, id: Language, out: &mut Frontier) {
+        if !self.facts(id).looks_behind {
+            return;
+        }
+        match self.node(id) {
+            Node::Look(look, a) => {
+                if look.behind {
+                    self.frontier(*a, out);
+                }
+                self.trackers(*a, out);
+            }
+            Node::Concat(a, b) => {
+                self.trackers(*a, out);
+                self.trackers(*b, out);
+            }
+            Node::Union(items) | Node::And(items) => items.iter().for_each(|&i| self.trackers(i, out)),
+            Node::Not(a) | Node::Repeat(a, ..) => self.trackers(*a, out),
+            _ => {}
+        }
+    }
+
+    /// What is left of the language after `c`.
+    pub(crate) fn derivative(&mut self, id: Language, c: u32) -> Language {
+        self.consume(id, Language::EPSILON, c)
+    }
+
+    fn consume(&mut self, id: Language, then: Language, c: u32) -> Language {
+        match self.node(id) {
+            Node::Empty | Node::Epsilon | Node::Look(..) => Language::EMPTY,
+            Node::Set(s) => {
+                if self.sets[*s as usize].contains(c) {
+                    self.pass(then, c)
+                } else {
+                    Language::EMPTY
+                }
+            }
+            Node::Concat(..) => self.consume_concat(id, then, c),
+            Node::Union(items) => {
+                let items = items.clone();
+                let parts: Vec<Language> = items.iter().map(|&i| self.consume(i, then, c)).collect();
+                self.union(parts)
+            }
+            Node::And(items) => {
+                let items = items.clone();
+                let mut parts = Vec::with_capacity(items.len());
+                for &i in items.iter() {
+                    let part = self.consume(i, Language::EPSILON, c);
+                    if part == Language::EMPTY {
+                        return part;
+                    }
+                    parts.push(part);
+                }
+                let rest = self.and(parts);
+                let then = self.pass(then, c);
+                self.concat(rest, then)
+            }
+            &Node::Not(a) => {
+                let rest = self.derivative(a, c);
+                let rest = self.not(rest);
+                let then = self.pass(then, c);
+                self.concat(rest, then)
+            }
+            &Node::Repeat(a, min, max) => {
+                let less = if max == UNBOUNDED { max } else { max - 1 };
+                let again = self.repeat(a, min.saturating_sub(1), less);
+                let then = self.concat(again, then);
+                self.consume(a, then, c)
+            }
+            &Node::Texts { list, lo, hi, depth } => {
+                let Some(next) = char::from_u32(c) else { return Language::EMPTY };
+                let (texts, d) = (&self.lists[list as usize][lo as usize..hi as usize], depth as usize);
+                let first = texts.partition_point(|t| t[d..].chars().next() < Some(next));
+                let last = texts.partition_point(|t| t[d..].chars().next() <= Some(next));
+                let rest = self.texts_node(list, lo + first as u32, lo + last as u32, depth + next.len_utf8() as u32);
+                if rest == Language::EMPTY {
+                    return rest;
+                }
+                let then = self.pass(then, c);
+                self.concat(rest, then)
+            }
+        }
+    }
+
+    /// A concatenation may be as long as a pattern, so its spine is walked in a loop.
+    fn consume_concat(&mut self, id: Language, then: Language, c: u32) -> Language {
+        let mut parts = Vec::new();
+        let (mut at, mut condition) = (id, Language::ALL);
+        loop {
+            let (head, tail) = match *self.node(at) {
+                Node::Concat(a, b) => (a, Some(b)),
+                _ => (at, None),
+            };
+            let after = match tail {
+                Some(tail) => self.concat(tail, then),
+                None => then,
+            };
+            let part = self.consume(head, after, c);
+            let part = self.given(condition, part, c);
+            parts.push(part);
+            let Some(tail) = tail else { break };
+            let here = self.unread(head);
+            condition = self.and([condition, here]);
+            if condition == Language::EMPTY {
+                break;
+            }
+            at = tail;
+        }
+        self.union(parts)
+    }
+
+    /// `rest`, provided that `c` and the rest are in `condition`.
+    fn given(&mut self, condition: Language, rest: Language, c: u32) -> Language {
+        if condition == Language::ALL || rest == Language::EMPTY {
+            return rest;
+        }
+        let condition = self.derivative(condition, c);
+        self.and([condition, rest])
+    }
+
+    /// The rests of the text with which the expression may match nothing at this point.
+    fn unread(&mut self, id: Language) -> Language {
+        let facts = self.facts(id);
+        if !facts.looks {
+            return if facts.nullable { Language::ALL } else { Language::EMPTY };
+        }
+        match self.node(id) {
+            &Node::Look(look, a) if look.behind => {
+                if self.facts(a).nullable != look.negated {
+                    Language::ALL
+                } else {
+                    Language::EMPTY
+                }
+            }
+            &Node::Look(look, a) => {
+                let rest = self.concat(a, Language::ALL);
+                if look.negated { self.not(rest) } else { rest }
+            }
+            &Node::Concat(a, b) => {
+                let (a, b) = (self.unread(a), self.unread(b));
+                self.and([a, b])
+            }
+            Node::Union(items) => {
+                let items = items.clone();
+                let parts: Vec<Language> = items.iter().map(|&i| self.unread(i)).collect();
+                self.union(parts)
+            }
+            &Node::Repeat(a, min, _) => {
+                if min == 0 {
+                    Language::ALL
+                } else {
+                    self.unread(a)
+                }
+            }
+            _ => {
+                if facts.nullable {
+                    Language::ALL
+                } else {
+                    Language::EMPTY
+                }
+            }
+        }
+    }
+
+    /// A part that was not reached yet, after `c` went by: its look-behinds have seen `c`.
+    fn pass(&mut self, id: Language, c: u32) -> Language {
+        if !self.facts(id).looks_behind {
+            return id;
+        }
+        match self.node(id) {
+            &Node::Look(look, a) if look.behind => {
+                let a = self.derivative(a, c);
+                self.look(look, a)
+            }
+            &Node::Look(look, a) => {
+                let a = self.pass(a, c);
+                self.look(look, a)
+            }
+            &Node::Concat(a, b) => {
+                let (a, b) = (self.pass(a, c), self.pass(b, c));
+                self.concat(a, b)
+            }
+            Node::Union(items) => {
+                let items = items.clone();
+                let parts: Vec<Language> = items.iter().map(|&i| self.pass(i, c)).collect();
+                self.union(parts)
+            }
+            Node::And(items) => {
+                let items = items.clone();
+                let parts: Vec<Language> = items.iter().map(|&i| self.pass(i, c)).collect();
+                self.and(parts)
+            }
+            &Node::Not(a) => {
+                let a = self.pass(a, c);
+                self.not(a)
+            }
+            &Node::Repeat(a, min, max) => {
+                let a = self.pass(a, c);
+                self.repeat(a, min, max)
+            }
+            _ => id,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Frontier {
+    sets: Vec<u32>,
+    chars: Vec<u32>,
+}

@@ -1,0 +1,100 @@
+//! Whether a language has any text, and a shortest one.
+//!
+//! A plain expression is empty only if it is `EMPTY`. With intersections, complements and assertions the reachable states
+//! are searched, nearest to a text first (by the lower bound on length); every state on the way to a text is known to be
+//! viable from then on, and if none is found, all states that were met are known to be empty.
+
+use crate::languages::{FxMap, Language, Languages, LimitExceeded};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+impl Languages {
+    /// Whether the language has no text. Fails if the search passes `max_states`.
+    pub fn is_empty_language(&mut self, id: Language) -> Result<bool, LimitExceeded> {
+        Ok(!self.is_viable(id)?)
+    }
+
+    /// Whether the language has a text.
+    pub fn is_viable(&mut self, id: Language) -> Result<bool, LimitExceeded> {
+        let facts = self.facts(id);
+        if facts.nullable || facts.plain {
+            return Ok(id != Language::EMPTY);
+        }
+        if let Some(&known) = self.viable.get(&id) {
+            return Ok(known);
+        }
+        Ok(self.search(id)?.is_some())
+    }
+
+    /// A shortest text of the language by the order of the search (shortest in characters up to the bound's slack).
+    pub fn example(&mut self, id: Language) -> Result<Option<String>, LimitExceeded> {
+        let mut text = String::new();
+        let mut at = id;
+        // The search finds one way; after it the rest of the way is found from every state on it.
+        while !self.is_nullable(at) {
+            let Some(path) = self.path(at)? else { return Ok(None) };
+            text.extend(path.iter().filter_map(|&(c, _)| char::from_u32(c)));
+            match path.last() {
+                Some(&(_, end)) => at = end,
+                None => break,
+            }
+        }
+        Ok(Some(text))
+    }
+
+    fn search(&mut self, id: Language) -> Result<Option<Vec<(u32, Language)>>, LimitExceeded> {
+        let found = self.path(id)?;
+        if let Some(path) = &found {
+            self.viable.insert(id, true);
+            for &(_, state) in path {
+                self.viable.insert(state, true);
+            }
+        }
+        Ok(found)
+    }
+
+    fn path(&mut self, id: Language) -> Result<Option<Vec<(u32, Language)>>, LimitExceeded> {
+        let mut from: FxMap<Language, (Language, u32)> = FxMap::default();
+        let mut queue = BinaryHeap::new();
+        queue.push((Reverse(self.facts(id).min_len), Reverse(0u32), id));
+        from.insert(id, (id, 0));
+        let budget = self.nodes.len() + self.max_states;
+        while let Some((_, Reverse(depth), state)) = queue.pop() {
+            if self.is_nullable(state) {
+                let mut path = Vec::new();
+                let mut at = state;
+                while at != id {
+                    let (before, c) = from[&at];
+                    path.push((c, at));
+                    at = before;
+                }
+                path.reverse();
+                return Ok(Some(path));
+            }
+            if self.viable.get(&state) == Some(&false) {
+                continue;
+            }
+            if self.nodes.len() > budget || self.nodes.len() > self.max_states {
+                return Err(LimitExceeded { limit: "automaton states", value: self.max_states });
+            }
+            let transitions = self.transitions(state);
+            for (lo, hi, target) in transitions.over(0, crate::charset::MAX) {
+                if target == Language::EMPTY || from.contains_key(&target) {
+                    continue;
+                }
+                from.insert(target, (state, readable(lo, hi)));
+                let cost = depth.saturating_add(1).saturating_add(self.facts(target).min_len);
+                queue.push((Reverse(cost), Reverse(depth + 1), target));
+            }
+        }
+        for state in from.into_keys() {
+            self.viable.insert(state, false);
+        }
+        Ok(None)
+    }
+}
+
+/// A character of the range that reads well in an example.
+fn readable(lo: u32, hi: u32) -> u32 {
+    ['a', 'A', '0', ' '].into_iter().map(|c| c as u32).find(|c| (lo..=hi).contains(c)).unwrap_or(lo)
+}
