@@ -1,1 +1,51 @@
-"""Punchcard: constrained decoding for language models."""
+"""Punchcard: constrained decoding for language models.
+
+Every name below is loaded when it is first used, so that ``import punchcard`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from punchcard.agent import Agent as Agent
+    from punchcard.errors import PunchcardError as PunchcardError
+    from punchcard.extraction import extract as extract
+    from punchcard.fields import Field as Field
+    from punchcard.schemas import build_schema as build_schema
+    from punchcard.schemas import pydantic_schema as pydantic_schema
+    from punchcard.toolfiles import load_tools as load_tools
+    from punchcard.tools import Tool as Tool
+    from punchcard.tools import tool as tool
+
+# name -> the module that defines it
+_EXPORTS = {
+    "Agent": "punchcard.agent",
+    "Field": "punchcard.fields",
+    "PunchcardError": "punchcard.errors",
+    "Tool": "punchcard.tools",
+    "build_schema": "punchcard.schemas",
+    "extract": "punchcard.extraction",
+    "load_tools": "punchcard.toolfiles",
+    "pydantic_schema": "punchcard.schemas",
+    "tool": "punchcard.tools",
+}
+
+__all__ = sorted(_EXPORTS)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("punchcard")
+    try:
+        module = importlib.import_module(_EXPORTS[name])
+    except KeyError:
+        raise AttributeError(f"module 'punchcard' has no attribute {name!r}") from None
+    value = getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_EXPORTS, "__version__"])
