@@ -140,6 +140,10 @@ impl Languages {
             Node::Union(items) | Node::And(items) => items.iter().for_each(|&i| self.frontier(i, out)),
             Node::Not(a) | Node::Repeat(a, ..) => self.frontier(*a, out),
             Node::Look(_, a) => self.frontier(*a, out),
+            Node::Residue { .. } => {
+                out.chars.extend(u32::from(b'0')..=u32::from(b'9'));
+                out.chars.push(u32::from(b'.'));
+            }
             Node::Texts { list, lo, hi, depth } => {
                 let (list, depth) = (&self.lists[*list as usize], *depth as usize);
                 let mut at = *lo as usize;
@@ -224,6 +228,21 @@ impl Languages {
                 let again = self.repeat(a, min.saturating_sub(1), less);
                 let then = self.concat(again, then);
                 self.consume(a, then, c)
+            }
+            Node::Residue { modulus, remainder, after_point, places } => {
+                let (modulus, places, after_point) = (modulus.clone(), *places, *after_point);
+                let rest = match (char::from_u32(c), after_point) {
+                    (Some('.'), None) => self.residue(modulus, remainder.clone(), Some(0), places),
+                    // Past the last place that matters only zeros keep the value.
+                    (Some('0'), Some(read)) if read == places => id,
+                    (Some(digit @ '0'..='9'), _) if after_point != Some(places) => {
+                        let remainder = (remainder * 10u32 + (digit as u32 - '0' as u32)) % &*modulus;
+                        self.residue(modulus, remainder, after_point.map(|read| read + 1), places)
+                    }
+                    _ => return Language::EMPTY,
+                };
+                let then = self.pass(then, c);
+                self.concat(rest, then)
             }
             &Node::Texts { list, lo, hi, depth } => {
                 let Some(next) = char::from_u32(c) else { return Language::EMPTY };

@@ -8,13 +8,16 @@
 //! * [`languages`]: the expressions and their simplifying constructors.
 //! * [`derivative`]: transitions.
 //! * [`emptiness`]: whether a language has any text at all, and its shortest one.
-//! * [`number`]: spellings of numbers within bounds, and their multiples.
+//! * [`decimal`]: exact numbers; `number`: the plain spellings of numbers within bounds, and of multiples.
 
 pub mod charset;
+pub mod decimal;
 mod derivative;
 mod emptiness;
 pub mod languages;
+mod number;
 
 pub use charset::CharSet;
+pub use decimal::Decimal;
 pub use derivative::Transitions;
 pub use languages::{Language, Languages, LimitExceeded, Look};

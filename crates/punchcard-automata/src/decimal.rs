@@ -1,0 +1,195 @@
+//! Exact decimal numbers, as JSON spells them: no float ever comes between a schema's bound and its digits.
+
+use num_bigint::BigUint;
+use std::cmp::Ordering;
+
+/// The largest power of ten that a number in a schema may have; beyond it, its digits would not fit in memory.
+pub const MAX_EXPONENT: i64 = 10_000;
+
+/// `± digits · 10^exponent`. Invariant: no leading and no trailing zero digit; zero is no digits, positive, exponent 0.
+/// So equal values are equal structs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Decimal {
+    negative: bool,
+    digits: Vec<u8>,
+    exponent: i64,
+}
+
+impl Decimal {
+    /// Zero.
+    pub const ZERO: Decimal = Decimal { negative: false, digits: Vec::new(), exponent: 0 };
+
+    /// Reads a JSON number. `None` if the text is no number, or its magnitude is beyond `MAX_EXPONENT`.
+    pub fn parse(text: &str) -> Option<Decimal> {
+        let (negative, rest) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (mantissa, exponent) = match rest.split_once(['e', 'E']) {
+            Some((m, e)) => (m, Some(e)),
+            None => (rest, None),
+        };
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        if whole.is_empty() || !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).map(|b| b - b'0').collect();
+        if digits.iter().all(|&d| d == 0) {
+            return Some(Decimal::new(false, Vec::new(), 0));
+        }
+        let exponent = match exponent {
+            Some(e) => {
+                let digits = e.strip_prefix(['+', '-']).unwrap_or(e);
+                if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+                    return None;
+                }
+                // More than 18 digits is beyond any limit, whatever they are.
+                let significant = digits.trim_start_matches('0');
+                let value: i64 = if significant.is_empty() {
+                    0
+                } else {
+                    significant.get(..19).map_or_else(|| significant.parse().ok(), |_| None)?
+                };
+                if e.starts_with('-') { -value } else { value }
+            }
+            None => 0,
+        };
+        let value = Decimal::new(negative, digits, exponent.checked_sub(fraction.len() as i64)?);
+        let top = value.exponent.checked_add(value.digits.len() as i64)?;
+        (value.exponent >= -MAX_EXPONENT && top <= MAX_EXPONENT).then_some(value)
+    }
+
+    /// Normalises.
+    pub fn new(negative: bool, mut digits: Vec<u8>, mut exponent: i64) -> Decimal {
+        while digits.last() == Some(&0) {
+            digits.pop();
+            exponent += 1;
+        }
+        let zeros = digits.iter().take_while(|&&d| d == 0).count();
+        digits.drain(..zeros);
+        let zero = digits.is_empty();
+        Decimal { negative: negative && !zero, digits, exponent: if zero { 0 } else { exponent } }
+    }
+
+    /// Whether the value is below zero.
+    pub fn is_negative(&self) -> bool {
+        self.negative
+    }
+
+    /// Whether the value is zero.
+    pub fn is_zero(&self) -> bool {
+        self.digits.is_empty()
+    }
+
+    /// Whether the value is a whole number.
+    pub fn is_integer(&self) -> bool {
+        self.exponent >= 0
+    }
+
+    /// The magnitude as digits before the point (at least one) and after it (no trailing zero).
+    pub fn parts(&self) -> (String, String) {
+        let mut text: String = self.digits.iter().map(|d| (b'0' + d) as char).collect();
+        if self.exponent >= 0 {
+            text.extend(std::iter::repeat_n('0', self.exponent as usize));
+            return (if text.is_empty() { "0".into() } else { text }, String::new());
+        }
+        let places = (-self.exponent) as usize;
+        if text.len() <= places {
+            text.insert_str(0, &"0".repeat(places + 1 - text.len()));
+        }
+        let fraction = text.split_off(text.len() - places);
+        (text, fraction)
+    }
+
+    /// Number of decimal places (0 for whole numbers).
+    pub fn places(&self) -> u32 {
+        self.exponent.min(0).unsigned_abs() as u32
+    }
+
+    /// The magnitude times `10^places`, as a whole number; `places` must be at least `self.places()`.
+    pub fn scaled(&self, places: u32) -> BigUint {
+        let digits = BigUint::from_radix_be(&self.digits, 10).unwrap_or_default();
+        digits * BigUint::from(10u32).pow((self.exponent + i64::from(places)).max(0) as u32)
+    }
+
+    /// Whether this is a whole multiple of `other` (zero is a multiple of everything).
+    pub fn is_multiple_of(&self, other: &Decimal) -> bool {
+        if self.is_zero() || other.is_zero() {
+            return self.is_zero();
+        }
+        let places = self.places().max(other.places());
+        self.scaled(places) % other.scaled(places) == BigUint::ZERO
+    }
+
+    fn cmp_magnitude(&self, other: &Decimal) -> Ordering {
+        let top = |d: &Decimal| (!d.is_zero()).then(|| d.exponent + d.digits.len() as i64);
+        // Without leading zeros the position of the first digit decides, then the digits from the front.
+        top(self).cmp(&top(other)).then_with(|| self.digits.cmp(&other.digits))
+    }
+}
+
+impl PartialOrd for Decimal {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Decimal {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self.negative, other.negative) {
+            (false, true) => Ordering::Greater,
+            (true, false) => Ordering::Less,
+            (false, false) => self.cmp_magnitude(other),
+            (true, true) => other.cmp_magnitude(self),
+        }
+    }
+}
+
+impl std::fmt::Display for Decimal {
+    /// The plain spelling: no exponent, no needless digit.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (whole, fraction) = self.parts();
+        let sign = if self.negative { "-" } else { "" };
+        if fraction.is_empty() { write!(f, "{sign}{whole}") } else { write!(f, "{sign}{whole}.{fraction}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn d(text: &str) -> Decimal {
+        Decimal::parse(text).unwrap()
+    }
+
+    #[test]
+    fn equal_values_are_equal() {
+        for (a, b) in [
+            ("1", "1.0"),
+            ("10e-1", "1"),
+            ("0.50", "5E-1"),
+            ("-0", "0"),
+            ("1e3", "1000"),
+            ("0e999999999999999999999", "0"),
+        ] {
+            assert_eq!(d(a), d(b), "{a} {b}");
+        }
+        assert_eq!(Decimal::parse("1e99999999999999999999"), None);
+        for bad in ["", "-", "1e", "a", ".5", "1e+"] {
+            assert_eq!(Decimal::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn order_and_spelling() {
+        let sorted = ["-100", "-1.5", "-0.01", "0", "0.009", "0.01", "0.1", "1", "9.99", "10", "10.01", "1e3"];
+        for pair in sorted.windows(2) {
+            assert!(d(pair[0]) < d(pair[1]), "{pair:?}");
+        }
+        for text in ["0", "12.5", "-0.003", "700"] {
+            assert_eq!(d(text).to_string(), text);
+        }
+        assert!(d("12.34").is_multiple_of(&d("0.01")) && !d("12.345").is_multiple_of(&d("0.01")));
+        assert!(d("0.07").is_multiple_of(&d("0.01")) && d("1e300").is_multiple_of(&d("8")));
+    }
+}
