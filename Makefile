@@ -1,0 +1,81 @@
+# Every target does all of its own set-up, from a fresh clone on a machine with cargo, CPython 3.10 or newer, and a C
+# compiler. What is done once is remembered in .venv/*.stamp, and done again only when its sources change.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+
+# A build server starts from a fresh clone each time: it keeps what it compiled outside of the clone.
+ifeq ($(CI),true)
+CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/punchcard/target
+endif
+ifdef CARGO_TARGET_DIR
+export CARGO_TARGET_DIR
+endif
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+
+# pip install of the dependencies that pyproject.toml names, without the package itself ($(1): an extra, or nothing).
+define install
+$(BIN)/python scripts/requirements.py $(1) > $(VENV)/requirements.txt
+$(BIN)/pip install -q -r $(VENV)/requirements.txt
+endef
+
+.PHONY: help demo test test-rust test-python lint format build clean
+
+help:
+	@echo "make demo    a language model answers a request with a tool call"
+	@echo "make test    all tests, Rust and Python"
+	@echo "make lint    formatting, lints, types"
+	@echo "make format  rewrite the sources as lint wants them"
+	@echo "make build   a wheel, in dist/"
+	@echo "make clean   remove what these made in this folder"
+
+demo: $(VENV)/built.stamp
+	$(BIN)/punchcard run "Dim the kitchen lights to 10%" --tools examples/home.py
+
+# pytest comes last, so that its closing line closes the whole.
+test: test-rust test-python
+
+# The engine is tested with overflow checks and debug assertions. The model runtime, where an unoptimised build is some
+# fifty times slower, shares the optimised build of the extension.
+test-rust: $(VENV)/built.stamp
+	cargo test -q --workspace --exclude punchcard-local --exclude punchcard-py
+	cargo test -q --release -p punchcard-local
+
+test-python: test-rust $(VENV)/built.stamp $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -n auto --dist loadfile
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict
+	cargo fmt --all --check
+	cargo clippy -q --workspace --all-targets -- -D warnings
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff check --fix-only -q .
+	$(BIN)/ruff format .
+	cargo fmt --all
+
+build: $(VENV)/run.stamp
+	$(BIN)/maturin build --release --out dist
+
+clean:
+	rm -rf $(VENV) dist target python/punchcard/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/run.stamp: pyproject.toml scripts/requirements.py
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q "maturin>=1.8,<2"
+	$(call install)
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/run.stamp
+	$(call install,dev)
+	@touch $@
+
+$(VENV)/built.stamp: $(VENV)/run.stamp $(RUST)
+	$(BIN)/maturin develop --release -q
+	@touch $@
