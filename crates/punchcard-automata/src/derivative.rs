@@ -140,6 +140,7 @@ impl Languages {
             Node::Union(items) | Node::And(items) => items.iter().for_each(|&i| self.frontier(i, out)),
             Node::Not(a) | Node::Repeat(a, ..) => self.frontier(*a, out),
             Node::Look(_, a) => self.frontier(*a, out),
+            Node::Machine(id, _) => out.sets.extend_from_slice(&self.machines[*id as usize].classes),
             Node::Residue { .. } => {
                 out.chars.extend(u32::from(b'0')..=u32::from(b'9'));
                 out.chars.push(u32::from(b'.'));
@@ -250,6 +251,15 @@ impl Languages {
                 let first = texts.partition_point(|t| t[d..].chars().next() < Some(next));
                 let last = texts.partition_point(|t| t[d..].chars().next() <= Some(next));
                 let rest = self.texts_node(list, lo + first as u32, lo + last as u32, depth + next.len_utf8() as u32);
+                if rest == Language::EMPTY {
+                    return rest;
+                }
+                let then = self.pass(then, c);
+                self.concat(rest, then)
+            }
+            Node::Machine(machine, state) => {
+                let (machine, state) = (*machine, state.clone());
+                let rest = self.step_machine(machine, &state, c);
                 if rest == Language::EMPTY {
                     return rest;
                 }

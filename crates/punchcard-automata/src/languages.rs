@@ -5,6 +5,7 @@
 
 use crate::charset::CharSet;
 use crate::derivative::Transitions;
+use crate::machine::Registered;
 use hashbrown::HashMap;
 use num_bigint::BigUint;
 use num_integer::Integer;
@@ -75,6 +76,8 @@ pub(crate) enum Node {
     /// A zero-width assertion. Ahead: the rest of the text is in `inner · ALL`. Behind: `inner` is what is left of the
     /// language of the text before this point, so it holds exactly where `inner` has the empty text.
     Look(Look, Language),
+    /// A state of a machine that was registered.
+    Machine(u32, Arc<[u8]>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +90,7 @@ pub(crate) struct Facts {
     pub looks_behind: bool,
     /// Holds any assertion outside of complements and intersections.
     pub looks: bool,
-    /// No text is shorter (a lower bound; exact for plain expressions).
+    /// No text is shorter (a lower bound; exact for plain expressions without machines).
     pub min_len: u32,
     /// No text is longer (an upper bound; `UNBOUNDED` if not known).
     pub max_len: u32,
@@ -114,6 +117,7 @@ pub struct Languages {
     set_ids: FxMap<CharSet, u32>,
     pub(crate) lists: Vec<Arc<[Box<str>]>>,
     list_ids: FxMap<Arc<[Box<str>]>, u32>,
+    pub(crate) machines: Vec<Registered>,
     pub(crate) transitions: Vec<Option<Arc<Transitions>>>,
     pub(crate) viable: FxMap<Language, bool>,
     /// The most expressions the store may hold.
@@ -138,6 +142,7 @@ impl Languages {
             set_ids: FxMap::default(),
             lists: Vec::new(),
             list_ids: FxMap::default(),
+            machines: Vec::new(),
             transitions: Vec::new(),
             viable: FxMap::default(),
             max_states: 2_000_000,
@@ -208,7 +213,7 @@ impl Languages {
         (self.facts(id).min_len, self.facts(id).max_len)
     }
 
-    fn intern(&mut self, node: Node) -> Language {
+    pub(crate) fn intern(&mut self, node: Node) -> Language {
         if let Some(&id) = self.ids.get(&node) {
             return id;
         }
@@ -244,6 +249,7 @@ impl Languages {
             }
             Node::Residue { .. } => node.hash(&mut h),
             Node::Look(look, a) => (look, self.fingerprint(*a)).hash(&mut h),
+            Node::Machine(id, state) => (self.machines[*id as usize].machine.name(), state).hash(&mut h),
         }
         // One more round, as the low bits of the hash are used elsewhere.
         h.finish().wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
@@ -333,6 +339,11 @@ impl Languages {
                     min_len: 0,
                     max_len: 0,
                 }
+            Node::Machine(id, state) => {
+                let machine = &self.machines[*id as usize].machine;
+                let (nullable, min_len, max_len) = (machine.accepts(state), machine.least(state), machine.most(state));
+                Facts { nullable, min_len, max_len, ..base }
+            }
             }
         }
     }
@@ -344,16 +355,18 @@ impl Languages {
         if set.is_empty() {
             return Language::EMPTY;
         }
-        let id = match self.set_ids.get(&set) {
-            Some(&id) => id,
-            None => {
-                let id = self.sets.len() as u32;
-                self.set_ids.insert(set.clone(), id);
-                self.sets.push(set);
-                id
-            }
-        };
+        let id = self.set_id(set);
         self.intern(Node::Set(id))
+    }
+
+    pub(crate) fn set_id(&mut self, set: CharSet) -> u32 {
+        if let Some(&id) = self.set_ids.get(&set) {
+            return id;
+        }
+        let id = self.sets.len() as u32;
+        self.set_ids.insert(set.clone(), id);
+        self.sets.push(set);
+        id
     }
 
     /// Any one character.

@@ -8,6 +8,7 @@
 //! * [`languages`]: the expressions and their simplifying constructors.
 //! * [`derivative`]: transitions.
 //! * [`emptiness`]: whether a language has any text at all, and its shortest one.
+//! * [`machine`]: languages that code describes, by the steps of an automaton.
 //! * [`decimal`]: exact numbers; `number`: the plain spellings of numbers within bounds, and of multiples.
 
 pub mod charset;
@@ -15,9 +16,11 @@ pub mod decimal;
 mod derivative;
 mod emptiness;
 pub mod languages;
+pub mod machine;
 mod number;
 
 pub use charset::CharSet;
 pub use decimal::Decimal;
 pub use derivative::Transitions;
+pub use machine::Machine;
 pub use languages::{Language, Languages, LimitExceeded, Look};
