@@ -339,11 +339,11 @@ impl Languages {
                     min_len: 0,
                     max_len: 0,
                 }
+            }
             Node::Machine(id, state) => {
                 let machine = &self.machines[*id as usize].machine;
                 let (nullable, min_len, max_len) = (machine.accepts(state), machine.least(state), machine.most(state));
                 Facts { nullable, min_len, max_len, ..base }
-            }
             }
         }
     }

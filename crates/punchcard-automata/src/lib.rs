@@ -22,5 +22,5 @@ mod number;
 pub use charset::CharSet;
 pub use decimal::Decimal;
 pub use derivative::Transitions;
-pub use machine::Machine;
 pub use languages::{Language, Languages, LimitExceeded, Look};
+pub use machine::Machine;
