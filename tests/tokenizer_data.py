@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from punchcard.models.download import cache_dir
+
 # Package and version, then the file in its wheel.
 FILES = {
     "llama3": ("llama-models==0.3.0", "llama_models/llama3/tokenizer.model"),
@@ -58,13 +60,6 @@ CORPUS = [
 ]
 
 
-def data_folder() -> Path:
-    base = os.environ.get("PUNCHCARD_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "punchcard"
-    )
-    return Path(base) / "test-data"
-
-
 @cache
 def data_file(name: str) -> Path:
     """The path of a file of ``FILES``; skips the calling test where it cannot be had."""
@@ -76,7 +71,7 @@ def data_file(name: str) -> Path:
 
 
 def _target(requirement: str, member: str) -> Path:
-    return data_folder() / requirement.replace("==", "-") / member.replace("/", "-")
+    return cache_dir() / "test-data" / requirement.replace("==", "-") / member.replace("/", "-")
 
 
 @cache

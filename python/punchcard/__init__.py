@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from punchcard.fields import Field as Field
     from punchcard.schemas import build_schema as build_schema
     from punchcard.schemas import pydantic_schema as pydantic_schema
+    from punchcard.tokenizers.info import TokenizerInfo as TokenizerInfo
     from punchcard.toolfiles import load_tools as load_tools
     from punchcard.tools import Tool as Tool
     from punchcard.tools import tool as tool
@@ -24,6 +25,7 @@ _EXPORTS = {
     "Agent": "punchcard.agent",
     "Field": "punchcard.fields",
     "PunchcardError": "punchcard.errors",
+    "TokenizerInfo": "punchcard.tokenizers.info",
     "Tool": "punchcard.tools",
     "build_schema": "punchcard.schemas",
     "extract": "punchcard.extraction",
