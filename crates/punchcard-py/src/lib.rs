@@ -3,9 +3,13 @@
 use pyo3::prelude::*;
 
 mod errors;
+#[cfg(feature = "local")]
+mod local;
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    #[cfg(feature = "local")]
+    module.add_class::<local::LocalRuntime>()?;
     Ok(())
 }

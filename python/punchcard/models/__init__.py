@@ -1,0 +1,10 @@
+"""Language models that run in this process.
+
+``LocalModel.load()`` gives the default one, fetched on first use; :mod:`.catalogue` lists those that have a name.
+"""
+
+from .catalogue import CATALOGUE, DEFAULT_MODEL, ModelEntry
+from .download import ensure, resolve
+from .local import LocalModel
+
+__all__ = ["CATALOGUE", "DEFAULT_MODEL", "LocalModel", "ModelEntry", "ensure", "resolve"]
