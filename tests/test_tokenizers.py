@@ -7,6 +7,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,6 +101,11 @@ def test_an_end_token_is_special() -> None:
     assert TokenizerInfo.from_vocab([b"a", b"</s>"], eos_token_ids=1).special_token_ids == [1]
 
 
+@pytest.mark.parametrize("ends", [2, "c", [2], (2,), {2}, iter(["c"]), np.array([2]), np.int64(2), np.array([2, 2])])
+def test_ends_as_people_have_them(ends: Any) -> None:
+    assert TokenizerInfo.from_vocab([b"a", b"b", b"c"], eos_token_ids=ends).eos_token_ids == [2]
+
+
 def test_names_prefer_special_tokens_to_look_alikes() -> None:
     info = TokenizerInfo.from_vocab([b"</s>", b"a", b"</s>"], eos_token_ids="</s>", special_token_ids=[2])
     assert info.eos_token_ids == [2]
@@ -121,6 +127,8 @@ def test_padding_and_cutting() -> None:
         ({"tokens": [b"a"], "eos_token_ids": [-1]}, "token id -1 is out of range"),
         ({"tokens": [b"a"], "eos_token_ids": [0], "special_token_ids": [7]}, "token id 7 is out of range"),
         ({"tokens": [b"a"], "eos_token_ids": [0.5]}, "must be a whole number"),
+        ({"tokens": [b"a"], "eos_token_ids": 0.5}, "must be whole numbers"),
+        ({"tokens": [b"a"], "eos_token_ids": None}, "must be whole numbers"),
         ({"tokens": [b"a"], "eos_token_ids": 0, "vocab_size": 1 << 40}, "vocab_size is"),
         ({"tokens": [b"a"], "eos_token_ids": 0, "vocab_size": "many"}, "vocab_size must be a whole number"),
         ({"tokens": [b"a", 7], "eos_token_ids": [0]}, "token 1 is int, not bytes"),
@@ -522,7 +530,7 @@ def test_a_description_on_disk_is_ascii(tmp_path: Path) -> None:
         (
             '{"format": "punchcard-tokenizer", "version": 1, "tokens": ["a"], "eos_token_ids": null,'
             ' "special_token_ids": [], "vocab_size": 1}',
-            "is damaged",
+            "must be whole numbers",
         ),
     ],
 )

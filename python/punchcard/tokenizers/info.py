@@ -65,9 +65,9 @@ class TokenizerInfo:
         self.vocab_size = width
         self._vocabulary: Vocabulary | None = None
         specials = {i for i in table.special_token_ids if 0 <= i < width}
-        specials.update([self._resolve(ref, specials) for ref in special_token_ids])
-        refs = [eos_token_ids] if isinstance(eos_token_ids, (str, SupportsIndex)) else eos_token_ids
-        ends = {i for i in table.eos_token_ids if i < width} | {self._resolve(ref, specials) for ref in refs}
+        specials.update([self._resolve(ref, specials) for ref in _refs(special_token_ids)])
+        ends = {i for i in table.eos_token_ids if i < width}
+        ends.update([self._resolve(ref, specials) for ref in _refs(eos_token_ids)])
         self.eos_token_ids = sorted(ends)
         self.special_token_ids = sorted(specials | ends)
         if not ends:
@@ -310,3 +310,17 @@ def _index(value: object, name: str) -> int:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError as error:
         raise TokenizerError(f"{name} must be a whole number, not {value!r}") from error
+
+
+def _refs(value: Iterable[TokenRef] | TokenRef) -> list[TokenRef]:
+    """One token or several as a list. Arrays have ``__index__`` too: whether one is an index shows when it is used."""
+    if isinstance(value, str):
+        return [value]
+    try:
+        return [operator.index(value)]  # type: ignore[arg-type]
+    except TypeError:
+        pass
+    try:
+        return list(value)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise TokenizerError(f"token ids must be whole numbers, not {value!r}") from error
