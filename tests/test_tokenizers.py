@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pickle
 from pathlib import Path
@@ -276,6 +277,11 @@ def test_added_runs_of_spaces_of_a_sentencepiece_tokenizer(tmp_path: Path) -> No
     assert read_json(data, tmp_path).tokens[1] == b"  "
 
 
+def test_no_unknown_token_is_no_piece_called_none(tmp_path: Path) -> None:
+    data = {"model": {"type": "BPE", "vocab": {"<e>": 0, "None": 1}, "unk_token": None}}
+    assert read_json(data, tmp_path).special_token_ids == [0]
+
+
 def test_unigram_tables(tmp_path: Path) -> None:
     vocab = [["<unk>", 0.0], ["▁a", -1.5], ["▁a", -2.0], ["b", -3]]
     data = {"model": {"type": "Unigram", "unk_id": 0, "vocab": vocab}, "decoder": {"type": "Metaspace"}}
@@ -305,6 +311,36 @@ def test_unigram_tables(tmp_path: Path) -> None:
 def test_bad_tokenizer_json(tmp_path: Path, data: Any, message: str) -> None:
     with pytest.raises(TokenizerError, match=message):
         read_json(data, tmp_path)
+
+
+KINDS = [
+    "Sequence",
+    "ByteLevel",
+    "ByteFallback",
+    "Fuse",
+    "Metaspace",
+    "Replace",
+    "Strip",
+    "WordPiece",
+    "BPEDecoder",
+    "X",
+]
+KEYS = ["type", "vocab", "decoders", "pattern", "String", "content", "start", "unk_id", "unk_token", "id", "special"]
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 300) | st.floats(0, 1) | st.text(max_size=3) | st.sampled_from(KINDS),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(model=ANY_JSON, vocab=ANY_JSON, decoder=ANY_JSON, added=ANY_JSON, pre_tokenizer=ANY_JSON)
+def test_any_json_is_a_vocabulary_or_an_error_of_ours(**parts: Any) -> None:
+    vocab = parts.pop("vocab")
+    if isinstance(parts["model"], dict):
+        parts["model"]["vocab"] = vocab
+    parts["added_tokens"] = parts.pop("added")
+    with contextlib.suppress(PunchcardError):
+        TokenizerInfo.from_huggingface(Wrapper(to_str=lambda: json.dumps(parts), eos_token_id=0))
 
 
 def test_files_that_are_not_json_or_not_there(tmp_path: Path) -> None:

@@ -34,20 +34,19 @@ def read_object(data: dict[str, Any], name: str) -> TokenTable:
     model = data.get("model")
     if not isinstance(model, dict) or not isinstance(vocab := model.get("vocab"), (dict, list)):
         raise TokenizerError(f"{name} holds no vocabulary", hint="A tokenizer.json has it in model.vocab")
-    decoder = PieceDecoder(data)
     try:
-        ids = vocab if isinstance(vocab, dict) else None
-        if ids is not None:
-            table = TokenTable(place(decoder.all(ids)))
+        decoder = PieceDecoder(data)
+        if isinstance(vocab, dict):
+            table = TokenTable(place(decoder.all(vocab)))
+            unknown = model.get("unk_token")
+            table.special_token_ids.update(ids_in(vocab.get(unknown) if isinstance(unknown, str) else None))
         else:  # Unigram: a list of pairs of piece and score. Pieces need not differ.
             table = TokenTable([decoder(piece) for piece, _ in vocab])
-        unknown = ids.get(str(model.get("unk_token"))) if ids is not None else model.get("unk_id")
-        if unknown is not None:
-            table.special_token_ids.add(unknown)
+            table.special_token_ids.update(ids_in(model.get("unk_id")))
         for token in data.get("added_tokens") or ():
             text, special = token["content"], bool(token.get("special")) or looks_special(token["content"])
             table.add(token["id"], utf8(text) if special else decoder.added(text), special=special)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise TokenizerError(f"{name} is damaged: {type(error).__name__}: {error}") from error
     return table
 
