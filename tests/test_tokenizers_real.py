@@ -172,6 +172,13 @@ def test_padding_is_empty() -> None:
     assert len(info.tokens) == 151646
 
 
+def test_only_added_tokens_are_special() -> None:
+    data = json.loads(data_file("deepseek").read_text())
+    marked = {token["id"] for token in data["added_tokens"] if token["special"]}
+    special = set(made(deepseek).info.special_token_ids)
+    assert marked <= special <= {token["id"] for token in data["added_tokens"]}
+
+
 def test_config_beside_tokenizer_json_names_the_end(tmp_path) -> None:
     # The file as it is published: no end token in tokenizer.json, the name of one in tokenizer_config.json.
     (tmp_path / "tokenizer.json").symlink_to(data_file("deepseek"))
