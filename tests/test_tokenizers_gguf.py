@@ -9,7 +9,7 @@ import pytest
 from gguf_writer import ARRAY, BOOL, FLOAT32, INT32, STRING, UINT32, header, vocabulary
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from tokenizer_data import CORPUS
+from tokenizer_data import CORPUS, ranks
 
 from punchcard.errors import ModelError, PunchcardError, TokenizerError
 from punchcard.tokenizers import TokenizerInfo
@@ -194,3 +194,15 @@ def test_smollm2_special_tokens(info: TokenizerInfo) -> None:
     assert info.token_id("<|im_end|>") == 2
     assert info.special_token_ids == list(range(17))
     assert info.vocab_size == 49152
+
+
+def test_qwen_has_the_same_pieces_in_its_gguf_and_in_its_tiktoken_file() -> None:
+    download = pytest.importorskip("punchcard.models.download")
+    path = download.cached("qwen2.5-coder-1.5b")
+    if path is None:
+        pytest.skip("qwen2.5-coder-1.5b, of 1.1 GB, is not in the cache")
+    info = TokenizerInfo.from_gguf(path)
+    assert all(info.tokens[i] == piece for piece, i in ranks("qwen").items())
+    assert info.eos_token_ids == [info.token_id("<|im_end|>")] == [151645]
+    assert info.token_id("<tool_call>") == 151657  # marked as text in the file; a look-alike
+    assert info.vocab_size == 151936
