@@ -9,8 +9,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from punchcard._core import CompiledGrammar as CompiledGrammar
+    from punchcard._core import GrammarMatcher as GrammarMatcher
     from punchcard.agent import Agent as Agent
+    from punchcard.bitmask import allocate_token_bitmask as allocate_token_bitmask
+    from punchcard.bitmask import apply_token_bitmask_inplace as apply_token_bitmask_inplace
+    from punchcard.compiler import GrammarCompiler as GrammarCompiler
+    from punchcard.errors import GrammarError as GrammarError
+    from punchcard.errors import InvalidSchemaError as InvalidSchemaError
+    from punchcard.errors import LimitError as LimitError
     from punchcard.errors import PunchcardError as PunchcardError
+    from punchcard.errors import UnsatisfiableSchemaError as UnsatisfiableSchemaError
+    from punchcard.errors import UnsupportedSchemaError as UnsupportedSchemaError
     from punchcard.extraction import extract as extract
     from punchcard.fields import Field as Field
     from punchcard.schemas import build_schema as build_schema
@@ -23,10 +33,20 @@ if TYPE_CHECKING:
 # name -> the module that defines it
 _EXPORTS = {
     "Agent": "punchcard.agent",
+    "CompiledGrammar": "punchcard._core",
     "Field": "punchcard.fields",
+    "GrammarCompiler": "punchcard.compiler",
+    "GrammarError": "punchcard.errors",
+    "GrammarMatcher": "punchcard._core",
+    "InvalidSchemaError": "punchcard.errors",
+    "LimitError": "punchcard.errors",
     "PunchcardError": "punchcard.errors",
     "TokenizerInfo": "punchcard.tokenizers.info",
     "Tool": "punchcard.tools",
+    "UnsatisfiableSchemaError": "punchcard.errors",
+    "UnsupportedSchemaError": "punchcard.errors",
+    "allocate_token_bitmask": "punchcard.bitmask",
+    "apply_token_bitmask_inplace": "punchcard.bitmask",
     "build_schema": "punchcard.schemas",
     "extract": "punchcard.extraction",
     "load_tools": "punchcard.toolfiles",

@@ -1,6 +1,6 @@
 //! Exact decimal numbers, as JSON spells them: no float ever comes between a schema's bound and its digits.
 
-use num_bigint::BigUint;
+use num_bigint::{BigInt, BigUint, Sign};
 use std::cmp::Ordering;
 
 /// The largest power of ten that a number in a schema may have; beyond it, its digits would not fit in memory.
@@ -121,6 +121,49 @@ impl Decimal {
         self.scaled(places) % other.scaled(places) == BigUint::ZERO
     }
 
+    /// The largest whole number that is not above this.
+    pub fn floor(&self) -> Decimal {
+        if self.is_integer() {
+            return self.clone();
+        }
+        let toward_zero = self.truncated();
+        if self.negative { toward_zero.minus_one() } else { toward_zero }
+    }
+
+    /// The smallest whole number that is not below this.
+    pub fn ceiling(&self) -> Decimal {
+        if self.is_integer() {
+            return self.clone();
+        }
+        let toward_zero = self.truncated();
+        if self.negative { toward_zero } else { toward_zero.plus_one() }
+    }
+
+    fn truncated(&self) -> Decimal {
+        let digits = self.parts().0.bytes().map(|b| b - b'0').collect();
+        Decimal::new(self.negative, digits, 0)
+    }
+
+    /// The next whole number up; this must be a whole number.
+    pub fn plus_one(&self) -> Decimal {
+        Decimal::from_integer(self.to_integer() + 1)
+    }
+
+    /// The next whole number down; this must be a whole number.
+    pub fn minus_one(&self) -> Decimal {
+        Decimal::from_integer(self.to_integer() - 1)
+    }
+
+    fn to_integer(&self) -> BigInt {
+        let sign = if self.negative { Sign::Minus } else { Sign::Plus };
+        BigInt::from_biguint(sign, self.scaled(0))
+    }
+
+    fn from_integer(value: BigInt) -> Decimal {
+        let (sign, digits) = value.to_radix_be(10);
+        Decimal::new(sign == Sign::Minus, digits, 0)
+    }
+
     fn cmp_magnitude(&self, other: &Decimal) -> Ordering {
         let top = |d: &Decimal| (!d.is_zero()).then(|| d.exponent + d.digits.len() as i64);
         // Without leading zeros the position of the first digit decides, then the digits from the front.
@@ -186,6 +229,10 @@ mod tests {
         for pair in sorted.windows(2) {
             assert!(d(pair[0]) < d(pair[1]), "{pair:?}");
         }
+        for (x, floor, ceiling) in [("1.5", "1", "2"), ("-1.5", "-2", "-1"), ("-0.5", "-1", "0"), ("7", "7", "7")] {
+            assert_eq!((d(x).floor(), d(x).ceiling()), (d(floor), d(ceiling)), "{x}");
+        }
+        assert_eq!((d("9").plus_one(), d("-1").plus_one(), d("0").minus_one()), (d("10"), d("0"), d("-1")));
         for text in ["0", "12.5", "-0.003", "700"] {
             assert_eq!(d(text).to_string(), text);
         }

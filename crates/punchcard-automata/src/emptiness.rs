@@ -42,6 +42,30 @@ impl Languages {
         Ok(Some(text))
     }
 
+    /// How many texts the language has, counted up to `most`.
+    pub fn count_up_to(&mut self, id: Language, most: u32) -> Result<u32, LimitExceeded> {
+        let mut layer: FxMap<Language, u32> = [(id, 1)].into_iter().collect();
+        let mut count = 0u32;
+        while !layer.is_empty() && count < most {
+            let mut next: FxMap<Language, u32> = FxMap::default();
+            for (state, ways) in layer {
+                if self.is_nullable(state) {
+                    count = count.saturating_add(ways);
+                }
+                let transitions = self.transitions(state);
+                for (lo, hi, target) in transitions.over(0, crate::charset::MAX) {
+                    // Only states that lead to a text are followed, so every round of an infinite language finds more.
+                    if self.is_viable(target)? {
+                        let more = next.entry(target).or_default();
+                        *more = more.saturating_add(ways.saturating_mul(hi - lo + 1));
+                    }
+                }
+            }
+            layer = next;
+        }
+        Ok(count.min(most))
+    }
+
     fn search(&mut self, id: Language) -> Result<Option<Vec<(u32, Language)>>, LimitExceeded> {
         let found = self.path(id)?;
         if let Some(path) = &found {

@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+mod engine;
 mod errors;
 #[cfg(feature = "local")]
 mod local;
@@ -9,6 +10,7 @@ mod local;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    engine::register(module)?;
     #[cfg(feature = "local")]
     module.add_class::<local::LocalRuntime>()?;
     Ok(())

@@ -1,0 +1,468 @@
+//! The byte machine: what has been read so far, up to equivalence, as a lazy automaton.
+//!
+//! A configuration is a set of stacks; a stack is a frame on top of another stack. Frames, stacks and configurations are
+//! interned, so equal pasts are equal ids, and `step` remembers the configuration after each byte. Inside of strings, in
+//! loops over items and in equal objects the machine comes back to known ids, and a step is one look-up.
+//!
+//! A frame exists only if what is left of it can be finished, so every configuration can be completed.
+
+use crate::leaf::{Encoding, LeafId, Leaves};
+use hashbrown::HashMap;
+use punchcard_automata::{Language, Languages};
+use punchcard_schema::{Algebra, ArrayState, Formula, ObjectState, SchemaError};
+use rustc_hash::FxBuildHasher;
+
+type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
+
+/// A configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConfigId(pub(crate) u32);
+
+impl ConfigId {
+    /// No way on.
+    pub const DEAD: ConfigId = ConfigId(0);
+    const UNKNOWN: u32 = u32::MAX;
+}
+
+/// A stack: a frame on top of another stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct StackId(u32);
+
+/// A member name as far as it was typed: the id of a chain of characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TypedId(u32);
+
+/// Where in an array or object the machine stands, between its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Phase {
+    /// After the opening bracket.
+    Start,
+    /// After a value: a comma or the closing bracket.
+    After,
+    /// After a comma.
+    Next,
+}
+
+/// What is being read. `space` is what is left of the white space that may stand here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Frame {
+    /// Nothing but white space until the end of the text.
+    End {
+        space: Language,
+    },
+    /// Before a value.
+    Value {
+        formula: Formula,
+        space: Language,
+    },
+    /// In a number or a word; ends where its parent can go on.
+    Scalar {
+        leaf: LeafId,
+    },
+    /// In a string.
+    Text {
+        leaf: LeafId,
+    },
+    Object {
+        state: ObjectState,
+        phase: Phase,
+        space: Language,
+    },
+    /// In a member name.
+    Key {
+        state: ObjectState,
+        leaf: LeafId,
+        typed: TypedId,
+    },
+    /// Between a name and its value.
+    Colon {
+        next: ObjectState,
+        value: Formula,
+        space: Language,
+    },
+    Array {
+        state: ArrayState,
+        phase: Phase,
+        space: Language,
+    },
+}
+
+/// How strings and white space may be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Spelling {
+    /// How strings are escaped.
+    pub encoding: Encoding,
+    /// White space between tokens.
+    pub space: Language,
+    /// White space before and after the whole text.
+    pub outer_space: Language,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stack {
+    frame: Frame,
+    parent: StackId,
+}
+
+/// The machine of one grammar.
+#[derive(Debug)]
+pub struct Machine {
+    pub(crate) algebra: Algebra,
+    pub(crate) leaves: Leaves,
+    spelling: Spelling,
+    stacks: Vec<Stack>,
+    stack_ids: FxMap<(Frame, StackId), StackId>,
+    configs: Vec<Box<[StackId]>>,
+    config_ids: FxMap<Box<[StackId]>, ConfigId>,
+    rows: Vec<Option<Box<[u32; 256]>>>,
+    typed: Vec<(TypedId, u32)>,
+    typed_ids: FxMap<(TypedId, u32), TypedId>,
+    start: ConfigId,
+}
+
+const BOTTOM: StackId = StackId(u32::MAX);
+
+impl Machine {
+    /// The machine for one value of a formula.
+    pub fn new(mut algebra: Algebra, formula: Formula, spelling: impl FnOnce(&mut Languages) -> Spelling) -> Machine {
+        let spelling = spelling(&mut algebra.languages);
+        let mut machine = Machine {
+            algebra,
+            leaves: Leaves::default(),
+            spelling,
+            stacks: Vec::new(),
+            stack_ids: FxMap::default(),
+            configs: vec![Box::new([])],
+            config_ids: FxMap::default(),
+            rows: vec![None],
+            typed: vec![(TypedId(0), 0)],
+            typed_ids: FxMap::default(),
+            start: ConfigId::DEAD,
+        };
+        machine.config_ids.insert(Box::new([]), ConfigId::DEAD);
+        let end = machine.push(Frame::End { space: spelling.outer_space }, BOTTOM);
+        let value = machine.push(Frame::Value { formula, space: spelling.outer_space }, end);
+        machine.start = machine.config(&mut vec![value]);
+        machine
+    }
+
+    /// The configuration before the first byte.
+    pub fn start(&self) -> ConfigId {
+        self.start
+    }
+
+    /// An estimate of the bytes on the heap.
+    pub fn memory_size(&self) -> usize {
+        let rows = self.rows.iter().flatten().count() * 1024;
+        let configs: usize = self.configs.iter().map(|c| 2 * (4 * c.len() + 32)).sum();
+        self.algebra.memory_size()
+            + self.leaves.memory_size()
+            + rows
+            + configs
+            + self.stacks.len() * 128
+            + self.typed.len() * 32
+    }
+
+    pub(crate) fn stacks_of(&self, config: ConfigId) -> &[StackId] {
+        &self.configs[config.0 as usize]
+    }
+
+    pub(crate) fn frame(&self, stack: StackId) -> Frame {
+        self.stacks[stack.0 as usize].frame
+    }
+
+    pub(crate) fn parent(&self, stack: StackId) -> StackId {
+        self.stacks[stack.0 as usize].parent
+    }
+
+    fn push(&mut self, frame: Frame, parent: StackId) -> StackId {
+        if let Some(&id) = self.stack_ids.get(&(frame, parent)) {
+            return id;
+        }
+        let id = StackId(self.stacks.len() as u32);
+        self.stacks.push(Stack { frame, parent });
+        self.stack_ids.insert((frame, parent), id);
+        id
+    }
+
+    pub(crate) fn config(&mut self, stacks: &mut Vec<StackId>) -> ConfigId {
+        if stacks.len() > 1 {
+            stacks.sort_unstable();
+            stacks.dedup();
+        }
+        if let Some(&id) = self.config_ids.get(stacks.as_slice()) {
+            return id;
+        }
+        let id = ConfigId(self.configs.len() as u32);
+        let stacks: Box<[StackId]> = stacks.as_slice().into();
+        self.configs.push(stacks.clone());
+        self.config_ids.insert(stacks, id);
+        self.rows.push(None);
+        id
+    }
+
+    /// The configuration after one more byte.
+    pub fn step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, SchemaError> {
+        if let Some(row) = &self.rows[config.0 as usize] {
+            let next = row[usize::from(byte)];
+            if next != ConfigId::UNKNOWN {
+                return Ok(ConfigId(next));
+            }
+        }
+        let mut out = Vec::new();
+        for i in 0..self.configs[config.0 as usize].len() {
+            let stack = self.configs[config.0 as usize][i];
+            self.step_stack(stack, byte, &mut out)?;
+        }
+        let next = self.config(&mut out);
+        let row = self.rows[config.0 as usize].get_or_insert_with(|| Box::new([ConfigId::UNKNOWN; 256]));
+        row[usize::from(byte)] = next.0;
+        Ok(next)
+    }
+
+    /// Whether the text may end here.
+    pub fn is_accepting(&self, config: ConfigId) -> bool {
+        self.stacks_of(config).iter().any(|&stack| self.may_end(stack))
+    }
+
+    fn may_end(&self, stack: StackId) -> bool {
+        match self.frame(stack) {
+            Frame::End { space } => self.algebra.languages.is_nullable(space),
+            Frame::Scalar { leaf } => self.is_complete(leaf) && self.may_end(self.parent(stack)),
+            _ => false,
+        }
+    }
+
+    fn is_complete(&self, leaf: LeafId) -> bool {
+        self.leaves.language(leaf).is_some_and(|(language, _)| self.algebra.languages.is_nullable(language))
+    }
+
+    /// What is left of white space after `byte`; `None` if the byte is no white space that may stand here.
+    fn space(&mut self, space: Language, byte: u8) -> Option<Language> {
+        if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+            return None;
+        }
+        let rest = self.algebra.languages.step(space, u32::from(byte));
+        (rest != Language::EMPTY).then_some(rest)
+    }
+
+    fn leaf_step(&mut self, leaf: LeafId, byte: u8) -> Result<LeafId, SchemaError> {
+        Ok(self.leaves.step(&mut self.algebra.languages, leaf, byte)?)
+    }
+
+    fn step_stack(&mut self, stack: StackId, byte: u8, out: &mut Vec<StackId>) -> Result<(), SchemaError> {
+        let parent = self.parent(stack);
+        match self.frame(stack) {
+            Frame::Text { leaf } => match self.leaf_step(leaf, byte)? {
+                LeafId::DEAD => {}
+                LeafId::CLOSED => out.push(parent),
+                leaf => out.push(self.push(Frame::Text { leaf }, parent)),
+            },
+            Frame::Key { state, leaf, typed } => self.step_key(state, leaf, typed, parent, byte, out)?,
+            Frame::Scalar { leaf } => {
+                let next = self.leaf_step(leaf, byte)?;
+                self.scalar(next, parent, out);
+                if self.is_complete(leaf) {
+                    self.step_stack(parent, byte, out)?;
+                }
+            }
+            Frame::End { space } => {
+                if let Some(space) = self.space(space, byte) {
+                    out.push(self.push(Frame::End { space }, parent));
+                }
+            }
+            Frame::Value { formula, space } => {
+                if let Some(space) = self.space(space, byte) {
+                    out.push(self.push(Frame::Value { formula, space }, parent));
+                } else if self.algebra.languages.is_nullable(space) {
+                    self.begin_value(formula, parent, byte, out)?;
+                }
+            }
+            Frame::Object { state, phase, space } => {
+                if let Some(space) = self.space(space, byte) {
+                    out.push(self.push(Frame::Object { state, phase, space }, parent));
+                } else if self.algebra.languages.is_nullable(space) {
+                    self.step_object(state, phase, parent, byte, out)?;
+                }
+            }
+            Frame::Colon { next, value, space } => {
+                if let Some(space) = self.space(space, byte) {
+                    out.push(self.push(Frame::Colon { next, value, space }, parent));
+                } else if byte == b':' && self.algebra.languages.is_nullable(space) {
+                    let space = self.spelling.space;
+                    let object = self.push(Frame::Object { state: next, phase: Phase::After, space }, parent);
+                    out.push(self.push(Frame::Value { formula: value, space }, object));
+                }
+            }
+            Frame::Array { state, phase, space } => {
+                if let Some(space) = self.space(space, byte) {
+                    out.push(self.push(Frame::Array { state, phase, space }, parent));
+                } else if self.algebra.languages.is_nullable(space) {
+                    self.step_array(state, phase, parent, byte, out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A number or word after one more byte; one that cannot go on is left at once.
+    fn scalar(&mut self, leaf: LeafId, parent: StackId, out: &mut Vec<StackId>) {
+        if leaf == LeafId::DEAD {
+            return;
+        }
+        if self.leaves.language(leaf).is_some_and(|(language, _)| language == Language::EPSILON) {
+            out.push(parent);
+        } else {
+            out.push(self.push(Frame::Scalar { leaf }, parent));
+        }
+    }
+
+    fn begin_value(
+        &mut self,
+        f: Formula,
+        parent: StackId,
+        byte: u8,
+        out: &mut Vec<StackId>,
+    ) -> Result<(), SchemaError> {
+        let shape = self.algebra.shape(f)?;
+        let space = self.spelling.space;
+        match byte {
+            b'"' => {
+                if let Some(text) = shape.text {
+                    let leaf = self.leaves.start(text, self.spelling.encoding);
+                    out.push(self.push(Frame::Text { leaf }, parent));
+                }
+            }
+            b'{' => {
+                for &state in &shape.objects {
+                    out.push(self.push(Frame::Object { state, phase: Phase::Start, space }, parent));
+                }
+            }
+            b'[' => {
+                if let Some(state) = shape.array {
+                    out.push(self.push(Frame::Array { state, phase: Phase::Start, space }, parent));
+                }
+            }
+            _ => {
+                let leaf = self.leaves.start(shape.scalar, Encoding::Raw);
+                let leaf = self.leaf_step(leaf, byte)?;
+                self.scalar(leaf, parent, out);
+            }
+        }
+        Ok(())
+    }
+
+    fn step_object(
+        &mut self,
+        state: ObjectState,
+        phase: Phase,
+        parent: StackId,
+        byte: u8,
+        out: &mut Vec<StackId>,
+    ) -> Result<(), SchemaError> {
+        match (phase, byte) {
+            (Phase::Start | Phase::After, b'}') => {
+                if self.algebra.object_may_end(state) {
+                    out.push(parent);
+                }
+            }
+            (Phase::After, b',') => {
+                if self.algebra.object_names(state)? != Language::EMPTY {
+                    let space = self.spelling.space;
+                    out.push(self.push(Frame::Object { state, phase: Phase::Next, space }, parent));
+                }
+            }
+            (Phase::Start | Phase::Next, b'"') => {
+                let names = self.algebra.object_names(state)?;
+                if names != Language::EMPTY {
+                    let leaf = self.leaves.start(names, self.spelling.encoding);
+                    out.push(self.push(Frame::Key { state, leaf, typed: TypedId(0) }, parent));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn step_key(
+        &mut self,
+        state: ObjectState,
+        leaf: LeafId,
+        typed: TypedId,
+        parent: StackId,
+        byte: u8,
+        out: &mut Vec<StackId>,
+    ) -> Result<(), SchemaError> {
+        match self.leaf_step(leaf, byte)? {
+            LeafId::DEAD => {}
+            LeafId::CLOSED => {
+                let text = self.typed_text(typed);
+                let name = self.algebra.name(&text);
+                let space = self.spelling.space;
+                for (value, next) in self.algebra.object_moves(state, name)? {
+                    out.push(self.push(Frame::Colon { next, value, space }, parent));
+                }
+            }
+            next => {
+                let typed = match self.leaves.completed(leaf, byte) {
+                    Some(c) => self.type_char(typed, c),
+                    None => typed,
+                };
+                out.push(self.push(Frame::Key { state, leaf: next, typed }, parent));
+            }
+        }
+        Ok(())
+    }
+
+    fn type_char(&mut self, typed: TypedId, c: u32) -> TypedId {
+        if let Some(&id) = self.typed_ids.get(&(typed, c)) {
+            return id;
+        }
+        let id = TypedId(self.typed.len() as u32);
+        self.typed.push((typed, c));
+        self.typed_ids.insert((typed, c), id);
+        id
+    }
+
+    fn typed_text(&self, typed: TypedId) -> String {
+        let mut chars = Vec::new();
+        let mut at = typed;
+        while at != TypedId(0) {
+            let (before, c) = self.typed[at.0 as usize];
+            chars.extend(char::from_u32(c));
+            at = before;
+        }
+        chars.iter().rev().collect()
+    }
+
+    fn step_array(
+        &mut self,
+        state: ArrayState,
+        phase: Phase,
+        parent: StackId,
+        byte: u8,
+        out: &mut Vec<StackId>,
+    ) -> Result<(), SchemaError> {
+        let space = self.spelling.space;
+        match (phase, byte) {
+            (Phase::Start | Phase::After, b']') => {
+                if self.algebra.array_may_end(state) {
+                    out.push(parent);
+                }
+            }
+            (Phase::After, b',') => {
+                if !self.algebra.array_moves(state)?.is_empty() {
+                    out.push(self.push(Frame::Array { state, phase: Phase::Next, space }, parent));
+                }
+            }
+            (Phase::After, _) => {}
+            (Phase::Start | Phase::Next, _) => {
+                for (value, next) in self.algebra.array_moves(state)? {
+                    let array = self.push(Frame::Array { state: next, phase: Phase::After, space }, parent);
+                    self.begin_value(value, array, byte, out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,224 @@
+//! Token masks: which tokens may come next in a configuration.
+//!
+//! A mask is computed by walking the vocabulary's trie with the machine, skipping subtrees at the first dead byte. Inside of
+//! strings that would visit nearly all tokens, but there most of the answer depends on the language of the string alone
+//! ([`LeafMask`]): tokens that stay inside, or end with the closing quote, come as a ready bitmask. Of tokens that go on
+//! behind the quote only the different rests are tried, in a trie of their own.
+
+use crate::leaf::LeafId;
+use crate::machine::{ConfigId, Frame, Machine, StackId};
+use crate::trie::Trie;
+use crate::vocabulary::Vocabulary;
+use punchcard_automata::Language;
+use punchcard_schema::SchemaError;
+use std::sync::Arc;
+
+/// What a language of strings says of all tokens, whatever stands around the string.
+#[derive(Debug)]
+pub struct LeafMask {
+    /// Tokens that stay inside the string or end with its closing quote.
+    inside: Box<[u32]>,
+    /// What is left, behind the closing quote, of the tokens that go on.
+    rests: Trie,
+    /// The same tokens in full, for strings whose text matters to what follows.
+    crossing: Trie,
+}
+
+/// A finished mask, in the form that is cheaper to keep.
+#[derive(Clone, Debug)]
+pub(crate) enum Mask {
+    Few(Arc<[u32]>),
+    Dense(Arc<[u32]>),
+}
+
+pub(crate) fn set(words: &mut [u32], id: u32) {
+    words[id as usize / 32] |= 1 << (id % 32);
+}
+
+fn clear(words: &mut [u32], id: u32) {
+    words[id as usize / 32] &= !(1 << (id % 32));
+}
+
+impl Machine {
+    /// Sets the bits of all text tokens that may come next; `words` must be zero.
+    pub fn fill_mask(
+        &mut self,
+        vocabulary: &Vocabulary,
+        config: ConfigId,
+        words: &mut [u32],
+    ) -> Result<(), SchemaError> {
+        let mut others = Vec::new();
+        for i in 0..self.stacks_of(config).len() {
+            let stack = self.stacks_of(config)[i];
+            match self.frame(stack) {
+                Frame::Text { leaf } if self.leaves.language(leaf).is_some() => {
+                    let mask = self.text_mask(vocabulary, leaf)?;
+                    mask.inside.iter().zip(words.iter_mut()).for_each(|(from, to)| *to |= from);
+                    let after = self.config(&mut vec![self.parent(stack)]);
+                    self.walk(&mask.rests, after, words)?;
+                }
+                Frame::Key { leaf, .. } if self.leads_anywhere(leaf) => {
+                    self.key_mask(vocabulary, stack, leaf, words)?
+                }
+                _ => others.push(stack),
+            }
+        }
+        if !others.is_empty() {
+            let others = self.config(&mut others);
+            self.walk(&vocabulary.trie, others, words)?;
+        }
+        Ok(())
+    }
+
+    /// Sets the bits of the strings in the trie that the machine can read.
+    fn walk(&mut self, trie: &Trie, from: ConfigId, words: &mut [u32]) -> Result<(), SchemaError> {
+        let nodes = trie.nodes();
+        let mut path = vec![from; trie.max_depth() + 1];
+        let mut i = 0;
+        while let Some(node) = nodes.get(i) {
+            let depth = usize::from(node.depth);
+            let next = self.step(path[depth - 1], node.byte)?;
+            if next == ConfigId::DEAD {
+                i = node.end as usize;
+                continue;
+            }
+            path[depth] = next;
+            for &id in trie.tokens_at(i) {
+                set(words, id);
+            }
+            i += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether some character leads to the language of all texts: then nearly all tokens are allowed, and exceptions are
+    /// sought instead.
+    fn leads_anywhere(&mut self, leaf: LeafId) -> bool {
+        match self.leaves.language(leaf) {
+            Some((language, _)) => self.algebra.languages.transitions(language).targets().contains(&Language::ALL),
+            None => false,
+        }
+    }
+
+    /// A member name that may be nearly anything. Wherever the name has left the names that are spoken of, the mask is
+    /// that of any string; only the paths along those names are walked.
+    fn key_mask(
+        &mut self,
+        vocabulary: &Vocabulary,
+        stack: StackId,
+        leaf: LeafId,
+        words: &mut [u32],
+    ) -> Result<(), SchemaError> {
+        let Some((_, encoding)) = self.leaves.language(leaf) else { return Ok(()) };
+        let anything = self.leaves.start(Language::ALL, encoding);
+        let base = self.text_mask(vocabulary, anything)?;
+        let mut own: Box<[u32]> = base.inside.clone();
+        let nodes = vocabulary.trie.nodes();
+        let mut path = vec![leaf; vocabulary.trie.max_depth() + 1];
+        let mut i = 0;
+        while let Some(node) = nodes.get(i) {
+            let depth = usize::from(node.depth);
+            let next = self.leaves.step(&mut self.algebra.languages, path[depth - 1], node.byte)?;
+            if next == anything {
+                i = node.end as usize;
+                continue;
+            }
+            path[depth] = next;
+            if next == LeafId::DEAD || next == LeafId::CLOSED {
+                // Behind the quote the tokens that cross it are tried in full, below.
+                let closed = next == LeafId::CLOSED;
+                vocabulary.trie.tokens_under(i).iter().for_each(|&id| clear(&mut own, id));
+                if closed {
+                    vocabulary.trie.tokens_at(i).iter().for_each(|&id| set(&mut own, id));
+                }
+                i = node.end as usize;
+                continue;
+            }
+            for &id in vocabulary.trie.tokens_at(i) {
+                set(&mut own, id);
+            }
+            i += 1;
+        }
+        own.iter().zip(words.iter_mut()).for_each(|(from, to)| *to |= from);
+        let config = self.config(&mut vec![stack]);
+        self.walk(&base.crossing, config, words)
+    }
+
+    fn text_mask(&mut self, vocabulary: &Vocabulary, leaf: LeafId) -> Result<Arc<LeafMask>, SchemaError> {
+        let Some((language, encoding)) = self.leaves.language(leaf) else {
+            return self.compute_text_mask(vocabulary, leaf).map(Arc::new);
+        };
+        let key = self.algebra.languages.fingerprint(language).wrapping_mul(3).wrapping_add(encoding as u64);
+        vocabulary.leaf_mask(key, || self.compute_text_mask(vocabulary, leaf))
+    }
+
+    fn compute_text_mask(&mut self, vocabulary: &Vocabulary, leaf: LeafId) -> Result<LeafMask, SchemaError> {
+        let mut inside = vec![0u32; vocabulary.mask_words()].into_boxed_slice();
+        let (mut rests, mut crossing): (Vec<(&[u8], u32)>, Vec<(&[u8], u32)>) = (Vec::new(), Vec::new());
+        let trie = &vocabulary.trie;
+        let nodes = trie.nodes();
+        let mut path = vec![leaf; trie.max_depth() + 1];
+        let mut i = 0;
+        while let Some(node) = nodes.get(i) {
+            let depth = usize::from(node.depth);
+            let next = self.leaves.step(&mut self.algebra.languages, path[depth - 1], node.byte)?;
+            if next == LeafId::DEAD {
+                i = node.end as usize;
+                continue;
+            }
+            path[depth] = next;
+            for &id in trie.tokens_at(i) {
+                set(&mut inside, id);
+            }
+            if next == LeafId::CLOSED {
+                for &id in &trie.tokens_under(i)[trie.tokens_at(i).len()..] {
+                    if let Some(bytes) = vocabulary.token(id) {
+                        rests.push((&bytes[depth..], id));
+                        crossing.push((bytes, id));
+                    }
+                }
+                i = node.end as usize;
+                continue;
+            }
+            i += 1;
+        }
+        Ok(LeafMask { inside, rests: Trie::new(rests), crossing: Trie::new(crossing) })
+    }
+}
+
+impl Mask {
+    /// Keeps a finished row.
+    pub(crate) fn of(words: &[u32]) -> Mask {
+        const FEW: usize = 512;
+        let count: usize = words.iter().map(|w| w.count_ones() as usize).sum();
+        if count > FEW {
+            return Mask::Dense(words.into());
+        }
+        let mut ids = Vec::with_capacity(count);
+        for (i, &word) in words.iter().enumerate() {
+            let mut rest = word;
+            while rest != 0 {
+                ids.push(i as u32 * 32 + rest.trailing_zeros());
+                rest &= rest - 1;
+            }
+        }
+        Mask::Few(ids.into())
+    }
+
+    /// Writes it over a row.
+    pub(crate) fn write(&self, words: &mut [u32]) {
+        match self {
+            Mask::Few(ids) => {
+                words.fill(0);
+                ids.iter().for_each(|&id| set(words, id));
+            }
+            Mask::Dense(row) => words.copy_from_slice(row),
+        }
+    }
+
+    pub(crate) fn memory_size(&self) -> usize {
+        match self {
+            Mask::Few(row) | Mask::Dense(row) => 4 * row.len() + 32,
+        }
+    }
+}

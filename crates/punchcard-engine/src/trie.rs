@@ -1,0 +1,102 @@
+//! A flat trie of byte strings, each with the ids of the tokens that it spells.
+//!
+//! Nodes are laid out in depth-first order. A node knows where its subtree ends, so skipping it is one assignment, and
+//! the tokens of any subtree are one slice, as they are stored in the same order.
+
+/// One node; the root is not stored.
+#[derive(Clone, Copy, Debug)]
+pub struct TrieNode {
+    /// The byte on the edge to this node.
+    pub byte: u8,
+    /// Length of the string that ends here (1 for children of the root).
+    pub depth: u16,
+    /// The first node behind the subtree.
+    pub end: u32,
+    /// Index of the first token of the subtree; the tokens of the node itself come first.
+    pub first: u32,
+}
+
+/// A trie over byte strings.
+#[derive(Clone, Debug, Default)]
+pub struct Trie {
+    nodes: Vec<TrieNode>,
+    tokens: Vec<u32>,
+}
+
+impl Trie {
+    /// Builds the trie of the given strings, in any order. Strings longer than 65,535 bytes and empty ones are left out.
+    pub fn new<'a>(strings: impl IntoIterator<Item = (&'a [u8], u32)>) -> Trie {
+        let mut sorted: Vec<(&[u8], u32)> =
+            strings.into_iter().filter(|(s, _)| !s.is_empty() && s.len() <= usize::from(u16::MAX)).collect();
+        sorted.sort_unstable();
+        let mut trie = Trie { nodes: Vec::with_capacity(2 * sorted.len()), tokens: Vec::with_capacity(sorted.len()) };
+        let mut open: Vec<u32> = Vec::new();
+        let mut previous: &[u8] = b"";
+        for (string, id) in sorted {
+            let shared = previous.iter().zip(string).take_while(|(a, b)| a == b).count();
+            trie.close(&mut open, shared);
+            for (depth, &byte) in string.iter().enumerate().skip(shared) {
+                open.push(trie.nodes.len() as u32);
+                let first = trie.tokens.len() as u32;
+                trie.nodes.push(TrieNode { byte, depth: depth as u16 + 1, end: 0, first });
+            }
+            trie.tokens.push(id);
+            previous = string;
+        }
+        trie.close(&mut open, 0);
+        trie.nodes.shrink_to_fit();
+        trie
+    }
+
+    fn close(&mut self, open: &mut Vec<u32>, depth: usize) {
+        let end = self.nodes.len() as u32;
+        for node in open.drain(depth..) {
+            self.nodes[node as usize].end = end;
+        }
+    }
+
+    /// The nodes, depth first.
+    pub fn nodes(&self) -> &[TrieNode] {
+        &self.nodes
+    }
+
+    /// The tokens that end exactly at a node.
+    pub fn tokens_at(&self, node: usize) -> &[u32] {
+        let end = self.nodes.get(node + 1).map_or(self.tokens.len(), |next| next.first as usize);
+        &self.tokens[self.nodes[node].first as usize..end]
+    }
+
+    /// The tokens in the subtree of a node, itself included.
+    pub fn tokens_under(&self, node: usize) -> &[u32] {
+        let end = self.nodes.get(self.nodes[node].end as usize).map_or(self.tokens.len(), |next| next.first as usize);
+        &self.tokens[self.nodes[node].first as usize..end]
+    }
+
+    /// The length of the longest string.
+    pub fn max_depth(&self) -> usize {
+        self.nodes.iter().map(|n| usize::from(n.depth)).max().unwrap_or(0)
+    }
+
+    /// Bytes on the heap.
+    pub fn memory_size(&self) -> usize {
+        self.nodes.len() * size_of::<TrieNode>() + self.tokens.len() * 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subtrees_and_tokens_are_slices() {
+        let strings: [&[u8]; 6] = [b"ab", b"a", b"abc", b"b", b"ab", b""];
+        let trie = Trie::new(strings.iter().enumerate().map(|(i, s)| (*s, i as u32)));
+        let bytes: Vec<u8> = trie.nodes().iter().map(|n| n.byte).collect();
+        assert_eq!(bytes, b"abcb");
+        assert_eq!(trie.tokens_at(0), &[1]);
+        assert_eq!(trie.tokens_at(1), &[0, 4]);
+        assert_eq!(trie.tokens_under(0), &[1, 0, 4, 2]);
+        assert_eq!(trie.nodes()[0].end, 3);
+        assert_eq!(trie.tokens_under(3), &[3]);
+    }
+}

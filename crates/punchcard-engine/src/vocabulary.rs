@@ -1,0 +1,126 @@
+//! A model's vocabulary: the bytes of each token, as a trie, and which ids are special.
+
+use crate::mask::LeafMask;
+use crate::trie::Trie;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Why a vocabulary was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VocabularyError(pub String);
+
+impl std::fmt::Display for VocabularyError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for VocabularyError {}
+
+/// The tokens of a model. Immutable, and shared by all grammars that are compiled for it.
+#[derive(Debug)]
+pub struct Vocabulary {
+    tokens: Vec<Box<[u8]>>,
+    size: usize,
+    eos: Box<[u32]>,
+    special: Box<[u32]>,
+    pub(crate) trie: Trie,
+    /// Masks inside strings depend on the language of the string alone, so they are shared by all grammars. The key is a
+    /// structural hash of the language.
+    pub(crate) leaf_masks: Mutex<HashMap<u64, Arc<LeafMask>, FxBuildHasher>>,
+}
+
+impl Vocabulary {
+    /// `tokens[id]` are the bytes of a token; empty ones are never allowed. `special` and `eos` ids never match as text.
+    /// `size` is the width of the logits, at least the number of tokens.
+    pub fn new(
+        tokens: Vec<Box<[u8]>>,
+        eos: &[u32],
+        special: &[u32],
+        size: Option<usize>,
+    ) -> Result<Vocabulary, VocabularyError> {
+        let size = size.unwrap_or(tokens.len());
+        if size < tokens.len() {
+            return Err(VocabularyError(format!("vocab_size is {size}, but there are {} tokens", tokens.len())));
+        }
+        if size > 1 << 24 {
+            return Err(VocabularyError(format!("vocab_size is {size}; at most {} is possible", 1 << 24)));
+        }
+        if eos.is_empty() {
+            return Err(VocabularyError("there is no end-of-sequence token".into()));
+        }
+        for &id in eos.iter().chain(special) {
+            if id as usize >= size {
+                return Err(VocabularyError(format!("the special token id {id} is not below vocab_size, {size}")));
+            }
+        }
+        let sorted = |ids: &[u32]| -> Box<[u32]> {
+            let mut ids = ids.to_vec();
+            ids.sort_unstable();
+            ids.dedup();
+            ids.into()
+        };
+        let (eos, special) = (sorted(eos), sorted(special));
+        let mut is_text = vec![true; tokens.len()];
+        for &id in eos.iter().chain(&special) {
+            if let Some(flag) = is_text.get_mut(id as usize) {
+                *flag = false;
+            }
+        }
+        let texts = tokens.iter().enumerate().filter(|(id, _)| is_text[*id]);
+        let trie = Trie::new(texts.map(|(id, bytes)| (&**bytes, id as u32)));
+        Ok(Vocabulary { tokens, size, eos, special, trie, leaf_masks: Mutex::default() })
+    }
+
+    /// The width of the logits and of the bitmask, in tokens.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// 32-bit words in a row of the bitmask.
+    pub fn mask_words(&self) -> usize {
+        self.size.div_ceil(32)
+    }
+
+    /// The ids that end a text, sorted.
+    pub fn eos(&self) -> &[u32] {
+        &self.eos
+    }
+
+    /// Further ids that never match as text, sorted.
+    pub fn special(&self) -> &[u32] {
+        &self.special
+    }
+
+    /// The bytes of a token, also of a special one; `None` beyond the tokens.
+    pub fn token(&self, id: u32) -> Option<&[u8]> {
+        self.tokens.get(id as usize).map(|t| &**t)
+    }
+
+    /// The bytes of a token that can stand for text: not empty, not special.
+    pub fn text_token(&self, id: u32) -> Option<&[u8]> {
+        let bytes = self.token(id)?;
+        let special = self.eos.binary_search(&id).is_ok() || self.special.binary_search(&id).is_ok();
+        (!special && !bytes.is_empty() && bytes.len() <= usize::from(u16::MAX)).then_some(bytes)
+    }
+
+    /// The shared mask under a key, built if it is not there yet.
+    pub(crate) fn leaf_mask<E>(
+        &self,
+        key: u64,
+        build: impl FnOnce() -> Result<LeafMask, E>,
+    ) -> Result<Arc<LeafMask>, E> {
+        if let Some(mask) = self.leaf_masks.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(mask.clone());
+        }
+        let mask = Arc::new(build()?);
+        let mut masks = self.leaf_masks.lock().unwrap_or_else(PoisonError::into_inner);
+        // A mask of 128,000 tokens is 16 kB: at most some 16 MB.
+        if masks.len() >= 1_000 {
+            masks.clear();
+        }
+        masks.insert(key, mask.clone());
+        Ok(mask)
+    }
+}

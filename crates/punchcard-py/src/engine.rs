@@ -1,0 +1,263 @@
+//! Vocabularies, compiled grammars and matchers for Python.
+
+use crate::errors::{exception, schema_error};
+use numpy::{PyArrayMethods, PyReadwriteArray2};
+use punchcard_engine::{CompiledGrammar, JsonOptions, Matcher, Vocabulary, WhiteSpace};
+use punchcard_schema::draft::Draft;
+use punchcard_schema::{NumberSpelling, PropertyOrder};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::sync::Arc;
+
+/// The tokens of a model; see `punchcard.TokenizerInfo`.
+#[pyclass(name = "Vocabulary", module = "punchcard._core", frozen)]
+pub struct PyVocabulary(pub Arc<Vocabulary>);
+
+#[pymethods]
+impl PyVocabulary {
+    #[new]
+    #[pyo3(signature = (tokens, *, eos_token_ids, special_token_ids = Vec::new(), vocab_size = None))]
+    fn new(
+        py: Python<'_>,
+        tokens: Vec<Bound<'_, PyBytes>>,
+        eos_token_ids: Vec<u32>,
+        special_token_ids: Vec<u32>,
+        vocab_size: Option<usize>,
+    ) -> PyResult<Self> {
+        let tokens: Vec<Box<[u8]>> = tokens.iter().map(|t| t.as_bytes().into()).collect();
+        let built = py.detach(|| Vocabulary::new(tokens, &eos_token_ids, &special_token_ids, vocab_size));
+        match built {
+            Ok(vocabulary) => Ok(PyVocabulary(Arc::new(vocabulary))),
+            Err(error) => Err(exception(py, "TokenizerError", &error.0, &[])),
+        }
+    }
+
+    #[getter]
+    fn vocab_size(&self) -> usize {
+        self.0.size()
+    }
+
+    #[getter]
+    fn eos_token_ids(&self) -> Vec<u32> {
+        self.0.eos().to_vec()
+    }
+
+    #[getter]
+    fn special_token_ids(&self) -> Vec<u32> {
+        self.0.special().to_vec()
+    }
+
+    fn token_bytes<'py>(&self, py: Python<'py>, token_id: i64) -> PyResult<Bound<'py, PyBytes>> {
+        match u32::try_from(token_id).ok().filter(|&id| (id as usize) < self.0.size()) {
+            Some(id) => Ok(PyBytes::new(py, self.0.token(id).unwrap_or_default())),
+            None => {
+                let message = format!("Token id {token_id} is out of range for a vocabulary of {}", self.0.size());
+                Err(exception(py, "TokenizerError", &message, &[]))
+            }
+        }
+    }
+}
+
+/// A grammar compiled for a vocabulary. Immutable, and shared by any number of matchers and threads.
+#[pyclass(name = "CompiledGrammar", module = "punchcard._core", frozen)]
+pub struct PyCompiledGrammar(CompiledGrammar);
+
+#[pymethods]
+impl PyCompiledGrammar {
+    /// An estimate of the bytes that the grammar and its caches hold.
+    #[getter]
+    fn memory_size_bytes(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.0.memory_size())
+    }
+
+    #[getter]
+    fn vocab_size(&self) -> usize {
+        self.0.vocabulary().size()
+    }
+}
+
+fn text_option<T: Copy>(py: Python<'_>, name: &str, value: &str, known: &[(&str, T)]) -> PyResult<T> {
+    known.iter().find(|(text, _)| *text == value).map(|(_, option)| *option).ok_or_else(|| {
+        let expected: Vec<&str> = known.iter().map(|(text, _)| *text).collect();
+        let message = format!("{name}={value:?} is no option");
+        let hint = format!("Expected one of {}", expected.join(", "));
+        exception(py, "PunchcardError", &message, &[("hint", hint)])
+    })
+}
+
+/// Compiles a JSON Schema, given as JSON text, for a vocabulary.
+#[pyfunction]
+#[pyo3(signature = (vocabulary, schema, *, strict, draft, resources, property_order, whitespace, outer_whitespace, number_spelling, string_escapes, assert_formats))]
+#[allow(clippy::too_many_arguments)] // one keyword argument for each option
+pub fn compile_json_schema(
+    py: Python<'_>,
+    vocabulary: &PyVocabulary,
+    schema: &str,
+    strict: bool,
+    draft: &str,
+    resources: Vec<(String, String)>,
+    property_order: &str,
+    whitespace: Option<u32>,
+    outer_whitespace: bool,
+    number_spelling: &str,
+    string_escapes: &str,
+    assert_formats: bool,
+) -> PyResult<PyCompiledGrammar> {
+    let mut options = JsonOptions::default();
+    options.schema.strict = strict;
+    options.schema.assert_formats = assert_formats;
+    options.schema.draft = Draft::from_name(draft).ok_or_else(|| {
+        let hint = "Expected 4, 6, 7, 2019-09, 2020-12 or the URI of one of them".to_string();
+        exception(py, "PunchcardError", &format!("draft={draft:?} is not known"), &[("hint", hint)])
+    })?;
+    options.schema.property_order = text_option(
+        py,
+        "property_order",
+        property_order,
+        &[("declared", PropertyOrder::Declared), ("any", PropertyOrder::Any)],
+    )?;
+    options.schema.number_spelling = text_option(
+        py,
+        "number_spelling",
+        number_spelling,
+        &[("plain", NumberSpelling::Plain), ("any", NumberSpelling::Any)],
+    )?;
+    options.any_escapes = text_option(py, "string_escapes", string_escapes, &[("minimal", false), ("any", true)])?;
+    options.white_space = match whitespace {
+        None => WhiteSpace::Any,
+        Some(0) => WhiteSpace::None,
+        Some(most) => WhiteSpace::Bounded(most - 1),
+    };
+    options.outer_white_space = outer_whitespace;
+    options.resources = resources;
+    let compiled = py.detach(|| CompiledGrammar::json_schema(vocabulary.0.clone(), schema, &options));
+    compiled.map(PyCompiledGrammar).map_err(|error| schema_error(py, &error))
+}
+
+/// Follows one sequence of tokens through a grammar.
+#[pyclass(name = "GrammarMatcher", module = "punchcard._core")]
+pub struct PyMatcher(Matcher);
+
+#[pymethods]
+impl PyMatcher {
+    #[new]
+    fn new(grammar: &PyCompiledGrammar) -> Self {
+        PyMatcher(Matcher::new(grammar.0.clone()))
+    }
+
+    /// Writes which tokens may come next into row `index` of `bitmask` (int32 [batch, ceil(vocab_size / 32)]; bit `id % 32`
+    /// of word `id // 32` stands for token `id`). Returns whether the mask needs to be applied: False if every token is
+    /// allowed.
+    #[pyo3(signature = (bitmask, index = 0))]
+    fn fill_next_token_bitmask(&self, py: Python<'_>, bitmask: &Bound<'_, PyAny>, index: usize) -> PyResult<bool> {
+        let mut array = writable(py, bitmask)?;
+        let mut view = array.as_array_mut();
+        let words = self.0.grammar().vocabulary().mask_words();
+        if index >= view.nrows() || view.ncols() != words {
+            let message = format!(
+                "The bitmask has the shape [{}, {}]; row {index} of [batch, {words}] is needed",
+                view.nrows(),
+                view.ncols()
+            );
+            let hint = "Use punchcard.allocate_token_bitmask(batch, vocab_size)".to_string();
+            return Err(exception(py, "MatcherError", &message, &[("hint", hint)]));
+        }
+        let mut row = view.row_mut(index);
+        let Some(row) = row.as_slice_mut() else {
+            return Err(exception(py, "MatcherError", "The rows of the bitmask are not contiguous", &[]));
+        };
+        // A bitmask is bits: the sign of a word means nothing.
+        let row: &mut [u32] = bytemuck::cast_slice_mut(row);
+        let size = self.0.grammar().vocabulary().size();
+        py.detach(|| self.0.fill_mask(row)).map_err(|error| schema_error(py, &error))?;
+        Ok(row.iter().map(|w| w.count_ones() as usize).sum::<usize>() < size)
+    }
+
+    /// Takes a token. False if it cannot come next; then nothing has changed.
+    fn accept_token(&mut self, py: Python<'_>, token_id: i64) -> PyResult<bool> {
+        match u32::try_from(token_id) {
+            Ok(id) => self.0.accept_token(id).map_err(|error| schema_error(py, &error)),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Takes text (str or bytes) as one step. False if it cannot come next; then nothing has changed.
+    fn accept_string(&mut self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let result = match text.extract::<&[u8]>() {
+            Ok(bytes) => self.0.accept_bytes(bytes),
+            Err(_) => self.0.accept_bytes(text.extract::<String>()?.as_bytes()),
+        };
+        result.map_err(|error| schema_error(py, &error))
+    }
+
+    /// Whether the text may end here.
+    fn is_accepting(&self) -> bool {
+        self.0.is_accepting()
+    }
+
+    /// Whether an end token was taken.
+    fn is_terminated(&self) -> bool {
+        self.0.is_terminated()
+    }
+
+    /// Takes back the last `num_tokens` steps.
+    fn rollback(&mut self, py: Python<'_>, num_tokens: usize) -> PyResult<()> {
+        if self.0.rollback(num_tokens) {
+            return Ok(());
+        }
+        let message = format!("Cannot roll back {num_tokens} steps: only {} were taken", self.0.steps());
+        Err(exception(py, "MatcherError", &message, &[]))
+    }
+
+    /// An independent matcher at the same place.
+    fn fork(&self) -> Self {
+        PyMatcher(self.0.clone())
+    }
+
+    /// Back to the beginning.
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+
+    /// The bytes that every text must go on with; they may end inside a character.
+    fn find_jump_forward_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let forced = self.0.forced().map_err(|error| schema_error(py, &error))?;
+        Ok(PyBytes::new(py, &forced))
+    }
+
+    /// The text that every text must go on with, in whole characters.
+    fn find_jump_forward_string(&self, py: Python<'_>) -> PyResult<String> {
+        let forced = self.0.forced().map_err(|error| schema_error(py, &error))?;
+        let whole = match std::str::from_utf8(&forced) {
+            Ok(text) => text,
+            Err(error) => std::str::from_utf8(&forced[..error.valid_up_to()]).unwrap_or_default(),
+        };
+        Ok(whole.to_string())
+    }
+}
+
+/// The int32 array behind a numpy array or a torch tensor on the CPU.
+fn writable<'py>(py: Python<'py>, bitmask: &Bound<'py, PyAny>) -> PyResult<PyReadwriteArray2<'py, i32>> {
+    let wrong = |what: &str| {
+        let hint = "Use punchcard.allocate_token_bitmask(batch, vocab_size)".to_string();
+        exception(py, "MatcherError", what, &[("hint", hint)])
+    };
+    let array = match bitmask.cast::<numpy::PyArray2<i32>>() {
+        Ok(array) => array.clone(),
+        Err(_) => bitmask
+            .call_method0("numpy")
+            .ok()
+            .and_then(|array| array.cast_into::<numpy::PyArray2<i32>>().ok())
+            .ok_or_else(|| wrong("The bitmask is no int32 array with two dimensions"))?,
+    };
+    array.try_readwrite().map_err(|_| wrong("The bitmask is read-only or in use"))
+}
+
+/// Adds the classes and functions of this file to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyVocabulary>()?;
+    module.add_class::<PyCompiledGrammar>()?;
+    module.add_class::<PyMatcher>()?;
+    module.add_function(wrap_pyfunction!(compile_json_schema, module)?)?;
+    Ok(())
+}

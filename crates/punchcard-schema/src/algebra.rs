@@ -1,0 +1,319 @@
+//! The algebra at work: the store of everything, and what a formula says about each type of value.
+
+use crate::array::ArrayState;
+use crate::compile::Registry;
+use crate::error::{SchemaError, SchemaErrorKind};
+use crate::formula::{Formula, Formulas, FxMap, Node, Type};
+use crate::json::{Json, JsonLimits, ValueId};
+use crate::object::{ObjectSpec, ObjectState};
+use crate::options::{NumberSpelling, Options};
+use crate::satisfy::Search;
+use punchcard_automata::{Language, Languages};
+use std::sync::Arc;
+
+/// What may stand at a value position: only alternatives that have a value at all.
+#[derive(Debug)]
+pub struct ValueShape {
+    /// Spellings of `null`, `false`, `true` and numbers.
+    pub scalar: Language,
+    /// Decoded texts of strings; `None` if no string is allowed.
+    pub text: Option<Language>,
+    /// Ways to begin an object.
+    pub objects: Vec<ObjectState>,
+    /// The array, if one is allowed.
+    pub array: Option<ArrayState>,
+}
+
+/// A compiled schema: formulas, languages and everything found out about them so far.
+#[derive(Debug)]
+pub struct Algebra {
+    /// The regular languages.
+    pub languages: Languages,
+    pub(crate) formulas: Formulas,
+    pub(crate) json: Json,
+    pub(crate) registry: Registry,
+    pub(crate) options: Options,
+    pub(crate) compiled: FxMap<(ValueId, u32), Formula>,
+    restricted: FxMap<(Formula, Type), Formula>,
+    /// Schemas that are being restricted, to notice references that lead nowhere but to each other.
+    restricting: Vec<(Formula, Type)>,
+    /// The lowest entry of `restricting` that a result depends on.
+    depends: usize,
+    /// `oneOf` formulas whose alternatives are being compared.
+    pub(crate) comparing: Vec<(Formula, Type)>,
+    text_languages: FxMap<Formula, Language>,
+    pub(crate) number_languages: FxMap<Formula, Language>,
+    shapes: FxMap<Formula, Arc<ValueShape>>,
+    pub(crate) specs: Vec<Arc<ObjectSpec>>,
+    pub(crate) spec_ids: FxMap<Formula, u32>,
+    pub(crate) objects: crate::object::Memory,
+    pub(crate) arrays: crate::array::Memory,
+    pub(crate) search: Search,
+}
+
+impl Algebra {
+    /// Compiles a schema given as JSON text. `resources` are further documents, by URI.
+    pub fn new(
+        schema: &str,
+        resources: &[(String, String)],
+        options: Options,
+        json_limits: JsonLimits,
+    ) -> Result<(Algebra, Formula), SchemaError> {
+        let mut json = Json::default();
+        let root = json.parse(schema, json_limits)?;
+        let mut documents = Vec::new();
+        for (uri, text) in resources {
+            documents.push((uri.clone(), json.parse(text, json_limits)?));
+        }
+        let registry = Registry::new(&json, root, documents, options.draft)?;
+        let mut languages = Languages::new();
+        languages.max_states = options.limits.max_automaton_states;
+        let mut algebra = Algebra {
+            languages,
+            formulas: Formulas::default(),
+            json,
+            registry,
+            options,
+            compiled: FxMap::default(),
+            restricted: FxMap::default(),
+            restricting: Vec::new(),
+            depends: usize::MAX,
+            comparing: Vec::new(),
+            text_languages: FxMap::default(),
+            number_languages: FxMap::default(),
+            shapes: FxMap::default(),
+            specs: Vec::new(),
+            spec_ids: FxMap::default(),
+            objects: Default::default(),
+            arrays: Default::default(),
+            search: Search::default(),
+        };
+        let formula = algebra.compile_document(root)?;
+        if !algebra.is_satisfiable(formula)? {
+            return Err(SchemaError {
+                kind: SchemaErrorKind::Unsatisfiable,
+                message: "No value satisfies the schema".into(),
+                pointer: String::new(),
+                keyword: String::new(),
+                hint: "Look for keywords that contradict each other, or a reference that needs itself without end"
+                    .into(),
+            });
+        }
+        Ok((algebra, formula))
+    }
+
+    /// The options of the compilation.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// An estimate of the bytes on the heap.
+    pub fn memory_size(&self) -> usize {
+        self.languages.memory_size() + self.formulas.memory_size() + self.json.len() * 96 + self.objects.memory_size()
+    }
+
+    /// What may stand where a value of the formula is expected.
+    pub fn shape(&mut self, f: Formula) -> Result<Arc<ValueShape>, SchemaError> {
+        if let Some(shape) = self.shapes.get(&f) {
+            return Ok(shape.clone());
+        }
+        let mut words = Vec::new();
+        for (t, word) in [(Type::Null, "null"), (Type::False, "false"), (Type::True, "true")] {
+            if self.restrict(f, t)? != Formula::FALSE {
+                words.push(word);
+            }
+        }
+        let words = self.languages.texts(words);
+        let numbers = self.numbers(f)?;
+        let numbers = if self.languages.is_viable(numbers)? { numbers } else { Language::EMPTY };
+        let scalar = self.languages.union([words, numbers]);
+        let text = self.texts(f)?;
+        let text = self.languages.is_viable(text)?.then_some(text);
+        let mut objects = Vec::new();
+        for state in self.object_starts(f)? {
+            if self.object_is_viable(state)? {
+                objects.push(state);
+            }
+        }
+        let array = self.restrict(f, Type::Array)?;
+        let array = ArrayState { residual: array, index: 0 };
+        let array = self.array_is_viable(array)?.then_some(array);
+        let shape = Arc::new(ValueShape { scalar, text, objects, array });
+        self.shapes.insert(f, shape.clone());
+        Ok(shape)
+    }
+
+    /// The formula with everything decided that the type decides: only atoms of that type are left.
+    pub(crate) fn restrict(&mut self, f: Formula, t: Type) -> Result<Formula, SchemaError> {
+        if let Some(&known) = self.restricted.get(&(f, t)) {
+            return Ok(known);
+        }
+        stacker::maybe_grow(64 << 10, 1 << 20, || self.restrict_node(f, t))
+    }
+
+    fn restrict_node(&mut self, f: Formula, t: Type) -> Result<Formula, SchemaError> {
+        let outer = std::mem::replace(&mut self.depends, usize::MAX);
+        let result = match self.formulas.node(f) {
+            Node::False | Node::True => f,
+            Node::Types(types) => {
+                if types.has(t) {
+                    Formula::TRUE
+                } else {
+                    Formula::FALSE
+                }
+            }
+            Node::And(items) => {
+                let items = items.clone();
+                let mut parts = Vec::with_capacity(items.len());
+                for &i in items.iter() {
+                    let part = self.restrict(i, t)?;
+                    if part == Formula::FALSE {
+                        parts = vec![part];
+                        break;
+                    }
+                    parts.push(part);
+                }
+                self.formulas.and(parts)
+            }
+            Node::Or(items) => {
+                let items = items.clone();
+                let mut parts = Vec::with_capacity(items.len());
+                for &i in items.iter() {
+                    parts.push(self.restrict(i, t)?);
+                }
+                self.formulas.or(parts)
+            }
+            &Node::Not(inner) => match self.formulas.node(inner) {
+                &Node::Schema { at, scope } => self.restrict_schema(f, inner, at, scope, t)?,
+                Node::One(_) => {
+                    let one = self.restrict(inner, t)?;
+                    self.formulas.not(one)
+                }
+                atom => match atom.atom_type() {
+                    Some(other) if other != t => Formula::TRUE,
+                    _ => f,
+                },
+            },
+            &Node::Schema { at, scope } => self.restrict_schema(f, f, at, scope, t)?,
+            Node::One(items) => {
+                let items = items.clone();
+                let mut parts = Vec::with_capacity(items.len());
+                for &i in items.iter() {
+                    parts.push(self.restrict(i, t)?);
+                }
+                self.exactly_one(f, parts, t)?
+            }
+            atom => match atom.atom_type() {
+                Some(other) if other != t => Formula::FALSE,
+                _ => f,
+            },
+        };
+        if self.depends >= self.restricting.len() {
+            self.restricted.insert((f, t), result);
+            self.depends = outer;
+        } else {
+            self.depends = self.depends.min(outer);
+        }
+        Ok(result)
+    }
+
+    /// `f` is the schema node `schema` or its negation.
+    fn restrict_schema(
+        &mut self,
+        f: Formula,
+        schema: Formula,
+        at: ValueId,
+        scope: u32,
+        t: Type,
+    ) -> Result<Formula, SchemaError> {
+        if let Some(open) = self.restricting.iter().position(|&entry| entry == (f, t)) {
+            // A schema that is defined by nothing but itself: the least solution is "no value". For a negation there is no
+            // least solution, as it holds exactly where it does not.
+            self.depends = self.depends.min(open);
+            return Ok(Formula::FALSE);
+        }
+        let opposite = if f == schema { self.formulas.not(schema) } else { schema };
+        if self.restricting.contains(&(opposite, t)) {
+            return Err(SchemaError {
+                kind: SchemaErrorKind::Invalid,
+                message: format!("The schema at '{}' refers to its own negation", self.json.pointer(at)),
+                pointer: self.json.pointer(at),
+                keyword: "$ref".into(),
+                hint: "Break the cycle of references that leads through 'not', 'oneOf' or 'if'".into(),
+            });
+        }
+        let body = self.compile_schema(at, scope)?;
+        let body = if f == schema { body } else { self.formulas.not(body) };
+        self.restricting.push((f, t));
+        let result = self.restrict(body, t);
+        self.restricting.pop();
+        result
+    }
+
+    /// Runs a question about other values in the middle of this one: nothing that is open here is open there.
+    pub(crate) fn apart<T>(&mut self, ask: impl FnOnce(&mut Self) -> T) -> T {
+        let restricting = std::mem::take(&mut self.restricting);
+        let depends = std::mem::replace(&mut self.depends, usize::MAX);
+        let pause = self.search.pause();
+        let answer = ask(self);
+        self.search.resume(pause);
+        self.depends = depends;
+        self.restricting = restricting;
+        answer
+    }
+
+    /// The language of the strings that the formula admits, decoded.
+    pub(crate) fn texts(&mut self, f: Formula) -> Result<Language, SchemaError> {
+        let f = self.restrict(f, Type::String)?;
+        self.text_language(f)
+    }
+
+    fn text_language(&mut self, f: Formula) -> Result<Language, SchemaError> {
+        if let Some(&known) = self.text_languages.get(&f) {
+            return Ok(known);
+        }
+        let language = match self.formulas.node(f) {
+            Node::False => Language::EMPTY,
+            Node::True => Language::ALL,
+            &Node::Text(language) => language,
+            Node::And(items) | Node::Or(items) => {
+                let all = matches!(self.formulas.node(f), Node::And(_));
+                let items = items.clone();
+                let mut parts = Vec::with_capacity(items.len());
+                for &i in items.iter() {
+                    parts.push(self.text_language(i)?);
+                }
+                if all { self.languages.and(parts) } else { self.languages.union(parts) }
+            }
+            &Node::Not(inner) => {
+                let inner = self.text_language(inner)?;
+                self.languages.not(inner)
+            }
+            other => unreachable_atom(other)?,
+        };
+        self.languages.check_limit()?;
+        self.text_languages.insert(f, language);
+        Ok(language)
+    }
+
+    /// The spellings of the numbers that the formula admits.
+    pub(crate) fn numbers(&mut self, f: Formula) -> Result<Language, SchemaError> {
+        let f = self.restrict(f, Type::Number)?;
+        if f == Formula::TRUE && self.options.number_spelling == NumberSpelling::Any {
+            return Ok(self.languages.all_numbers());
+        }
+        self.number_language(f)
+    }
+}
+
+/// A formula restricted to one type holds atoms of that type only; anything else is a fault of this crate, and it is
+/// reported instead of being let through.
+pub(crate) fn unreachable_atom<T>(node: &Node) -> Result<T, SchemaError> {
+    Err(SchemaError {
+        kind: SchemaErrorKind::Unsupported,
+        message: format!("An internal formula has an unexpected part ({node:?})"),
+        pointer: String::new(),
+        keyword: String::new(),
+        hint: "Please report this schema as a bug".into(),
+    })
+}

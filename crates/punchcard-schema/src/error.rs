@@ -1,0 +1,62 @@
+//! What can be wrong with a schema, as data.
+
+/// The kind of a [`SchemaError`]; each is an exception class of its own in Python.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SchemaErrorKind {
+    /// Not JSON, or a keyword with a value that the specification does not allow.
+    Invalid,
+    /// A valid keyword that cannot be enforced.
+    Unsupported,
+    /// No value satisfies the schema.
+    Unsatisfiable,
+    /// A limit was passed.
+    Limit {
+        /// Its name.
+        limit: &'static str,
+        /// Its value.
+        value: usize,
+    },
+}
+
+/// Why a schema was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaError {
+    /// What kind of refusal.
+    pub kind: SchemaErrorKind,
+    /// One sentence, without the full stop.
+    pub message: String,
+    /// JSON pointer into the schema.
+    pub pointer: String,
+    /// The keyword, or nothing.
+    pub keyword: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+impl SchemaError {
+    /// A limit was passed at `pointer`.
+    pub fn limit(limit: &'static str, value: usize, pointer: &str, hint: &str) -> SchemaError {
+        let place = if pointer.is_empty() { String::new() } else { format!(" at '{pointer}'") };
+        SchemaError {
+            kind: SchemaErrorKind::Limit { limit, value },
+            message: format!("The limit on {limit} ({value}) was passed{place}"),
+            pointer: pointer.into(),
+            keyword: String::new(),
+            hint: hint.into(),
+        }
+    }
+}
+
+impl From<punchcard_automata::LimitExceeded> for SchemaError {
+    fn from(e: punchcard_automata::LimitExceeded) -> Self {
+        SchemaError::limit(e.limit, e.value, "", "Simplify the patterns and bounds of the schema, or raise the limit")
+    }
+}
+
+impl std::fmt::Display for SchemaError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}. {}", self.message, self.hint)
+    }
+}
+
+impl std::error::Error for SchemaError {}

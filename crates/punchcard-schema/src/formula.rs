@@ -1,0 +1,375 @@
+//! Formulas: schemas as elements of a Boolean algebra of sets of JSON values.
+//!
+//! A formula is hash-consed; equal ids are equal formulas. Each atom implies a type: `Text(L)` is "a string in L", so that
+//! a keyword, which says nothing of other types, is "not of that type, or the atom". Universal statements are negated
+//! existential ones: `properties: {p: S}` is "no member p has a value outside S". So negation needs no atoms of its own,
+//! and it is pushed inward when a formula is built; it stops at atoms and at schemas that are not resolved yet.
+
+use crate::json::ValueId;
+use hashbrown::HashMap;
+use punchcard_automata::{Decimal, Language};
+use rustc_hash::FxBuildHasher;
+
+pub(crate) type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
+
+/// A formula: the id of a node in [`Formulas`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Formula(pub(crate) u32);
+
+impl Formula {
+    /// No value.
+    pub const FALSE: Formula = Formula(0);
+    /// Every value.
+    pub const TRUE: Formula = Formula(1);
+}
+
+/// An interned member name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(pub(crate) u32);
+
+/// One of the types that the first byte of a value tells; booleans count as two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Type {
+    /// `null`
+    Null = 0,
+    /// `false`
+    False = 1,
+    /// `true`
+    True = 2,
+    /// A number.
+    Number = 3,
+    /// A string.
+    String = 4,
+    /// An array.
+    Array = 5,
+    /// An object.
+    Object = 6,
+}
+
+impl Type {
+    /// All types.
+    pub const ALL: [Type; 7] =
+        [Type::Null, Type::False, Type::True, Type::Number, Type::String, Type::Array, Type::Object];
+}
+
+/// A set of types, as bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Types(pub u8);
+
+impl Types {
+    /// Every type.
+    pub const ANY: Types = Types(0x7F);
+
+    /// The set of one type.
+    pub fn only(t: Type) -> Types {
+        Types(1 << t as u8)
+    }
+
+    /// Whether the type is in the set.
+    pub fn has(self, t: Type) -> bool {
+        self.0 >> (t as u8) & 1 == 1
+    }
+
+    /// All other types.
+    pub fn complement(self) -> Types {
+        Types(!self.0 & Types::ANY.0)
+    }
+}
+
+/// Which members an atom is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Keys {
+    One(Name),
+    In(Language),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum NumberAtom {
+    Above(Decimal),
+    Below(Decimal),
+    Equal(Decimal),
+    Multiple(Decimal),
+}
+
+/// No upper end of a range of array positions.
+pub(crate) const NO_END: u32 = u32::MAX;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Node {
+    False,
+    True,
+    /// Sorted, at least two.
+    And(Box<[Formula]>),
+    /// Sorted, at least two.
+    Or(Box<[Formula]>),
+    /// Exactly one of several; resolved when it is restricted to a type, where most alternatives fall away.
+    One(Box<[Formula]>),
+    /// Of an atom, a schema or `One`.
+    Not(Formula),
+    Types(Types),
+    /// A string in the language.
+    Text(Language),
+    Number(NumberAtom),
+    /// An object with a member whose name is in `keys` and whose value is in `value`.
+    Member {
+        keys: Keys,
+        value: Formula,
+    },
+    /// An object with at least so many members.
+    Members(u32),
+    /// An array with at least `count` items in `value` among positions `from..to`.
+    Item {
+        from: u32,
+        to: u32,
+        value: Formula,
+        count: u32,
+    },
+    /// An array in which two items are equal.
+    Duplicates,
+    /// True of every object; remembers the order in which a schema declares its properties.
+    Declared(u32),
+    /// A schema at a place in a document; `scope` is the id of the dynamic scope in which it was reached.
+    Schema {
+        at: ValueId,
+        scope: u32,
+    },
+}
+
+impl Node {
+    /// The type that an atom implies; `None` for everything that is no atom of one type.
+    pub(crate) fn atom_type(&self) -> Option<Type> {
+        match self {
+            Node::Text(_) => Some(Type::String),
+            Node::Number(_) => Some(Type::Number),
+            Node::Member { .. } | Node::Members(_) | Node::Declared(_) => Some(Type::Object),
+            Node::Item { .. } | Node::Duplicates => Some(Type::Array),
+            _ => None,
+        }
+    }
+}
+
+/// The store of formulas.
+#[derive(Debug)]
+pub struct Formulas {
+    nodes: Vec<Node>,
+    ids: FxMap<Node, Formula>,
+    names: Vec<Box<str>>,
+    name_ids: FxMap<Box<str>, Name>,
+    orders: Vec<Box<[Name]>>,
+}
+
+impl Default for Formulas {
+    fn default() -> Self {
+        let mut store = Formulas {
+            nodes: Vec::new(),
+            ids: FxMap::default(),
+            names: Vec::new(),
+            name_ids: FxMap::default(),
+            orders: Vec::new(),
+        };
+        store.intern(Node::False);
+        store.intern(Node::True);
+        store
+    }
+}
+
+impl Formulas {
+    pub(crate) fn node(&self, id: Formula) -> &Node {
+        &self.nodes[id.0 as usize]
+    }
+
+    /// How many formulas the store holds.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Never: the constants are always there.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// An estimate of the bytes on the heap.
+    pub fn memory_size(&self) -> usize {
+        self.nodes.len() * 144 + self.names.len() * 64
+    }
+
+    pub(crate) fn intern(&mut self, node: Node) -> Formula {
+        if let Some(&id) = self.ids.get(&node) {
+            return id;
+        }
+        let id = Formula(self.nodes.len() as u32);
+        self.ids.insert(node.clone(), id);
+        self.nodes.push(node);
+        id
+    }
+
+    pub(crate) fn name(&mut self, text: &str) -> Name {
+        if let Some(&name) = self.name_ids.get(text) {
+            return name;
+        }
+        let name = Name(self.names.len() as u32);
+        self.names.push(text.into());
+        self.name_ids.insert(text.into(), name);
+        name
+    }
+
+    pub(crate) fn text_of(&self, name: Name) -> &str {
+        &self.names[name.0 as usize]
+    }
+
+    pub(crate) fn declared(&mut self, names: Vec<Name>) -> Formula {
+        self.orders.push(names.into());
+        let id = (self.orders.len() - 1) as u32;
+        self.intern(Node::Declared(id))
+    }
+
+    pub(crate) fn order(&self, id: u32) -> &[Name] {
+        &self.orders[id as usize]
+    }
+
+    pub(crate) fn types(&mut self, types: Types) -> Formula {
+        match types.0 & Types::ANY.0 {
+            0 => Formula::FALSE,
+            bits if bits == Types::ANY.0 => Formula::TRUE,
+            bits => self.intern(Node::Types(Types(bits))),
+        }
+    }
+
+    pub(crate) fn and(&mut self, items: impl IntoIterator<Item = Formula>) -> Formula {
+        self.combine(items, true)
+    }
+
+    pub(crate) fn or(&mut self, items: impl IntoIterator<Item = Formula>) -> Formula {
+        self.combine(items, false)
+    }
+
+    fn combine(&mut self, items: impl IntoIterator<Item = Formula>, all: bool) -> Formula {
+        let (neutral, absorbing) = if all { (Formula::TRUE, Formula::FALSE) } else { (Formula::FALSE, Formula::TRUE) };
+        let mut list = Vec::new();
+        let mut types: Option<Types> = None;
+        for item in items {
+            if item == absorbing {
+                return absorbing;
+            }
+            match self.node(item) {
+                Node::And(inner) if all => list.extend_from_slice(inner),
+                Node::Or(inner) if !all => list.extend_from_slice(inner),
+                _ if item == neutral => {}
+                _ => list.push(item),
+            }
+        }
+        list.retain(|&i| match self.nodes[i.0 as usize] {
+            Node::Types(t) => {
+                types = Some(match types {
+                    Some(u) if all => Types(t.0 & u.0),
+                    Some(u) => Types(t.0 | u.0),
+                    None => t,
+                });
+                false
+            }
+            _ => true,
+        });
+        if let Some(t) = types {
+            let t = self.types(t);
+            if t == absorbing {
+                return absorbing;
+            }
+            if t != neutral {
+                list.push(t);
+            }
+        }
+        list.sort_unstable();
+        list.dedup();
+        // x and not x, x or not x.
+        if list.iter().any(|&i| matches!(self.node(i), Node::Not(inner) if list.binary_search(inner).is_ok())) {
+            return absorbing;
+        }
+        match list.as_slice() {
+            [] => neutral,
+            [one] => *one,
+            _ if all => self.intern(Node::And(list.into())),
+            _ => self.intern(Node::Or(list.into())),
+        }
+    }
+
+    /// Values in exactly one of the formulas.
+    pub(crate) fn one(&mut self, items: Vec<Formula>) -> Formula {
+        let sure = items.iter().filter(|&&i| i == Formula::TRUE).count();
+        let items: Vec<Formula> = items.into_iter().filter(|&i| i != Formula::FALSE && i != Formula::TRUE).collect();
+        match (sure, items.as_slice()) {
+            (0, []) => Formula::FALSE,
+            (0, [one]) => *one,
+            (0, _) => self.intern(Node::One(items.into())),
+            (1, _) => {
+                let none: Vec<Formula> = items.iter().map(|&i| self.not(i)).collect();
+                self.and(none)
+            }
+            _ => Formula::FALSE,
+        }
+    }
+
+    pub(crate) fn not(&mut self, f: Formula) -> Formula {
+        match self.node(f) {
+            Node::False => Formula::TRUE,
+            Node::True => Formula::FALSE,
+            Node::Not(inner) => *inner,
+            Node::Types(t) => {
+                let t = t.complement();
+                self.types(t)
+            }
+            Node::And(items) => {
+                let items = items.clone();
+                let parts: Vec<Formula> = items.iter().map(|&i| self.not(i)).collect();
+                self.or(parts)
+            }
+            Node::Or(items) => {
+                let items = items.clone();
+                let parts: Vec<Formula> = items.iter().map(|&i| self.not(i)).collect();
+                self.and(parts)
+            }
+            // The order of the declaration is no statement about values: "not an object" is what is left.
+            Node::Declared(_) => self.types(Types::only(Type::Object).complement()),
+            _ => self.intern(Node::Not(f)),
+        }
+    }
+
+    /// Not of type `t`, or in `f`: what a keyword about one type says.
+    pub(crate) fn if_type(&mut self, t: Type, f: Formula) -> Formula {
+        let other = self.types(Types::only(t).complement());
+        self.or([other, f])
+    }
+
+    pub(crate) fn number(&mut self, atom: NumberAtom) -> Formula {
+        self.intern(Node::Number(atom))
+    }
+
+    pub(crate) fn text(&mut self, language: Language) -> Formula {
+        match language {
+            Language::EMPTY => Formula::FALSE,
+            Language::ALL => self.types(Types::only(Type::String)),
+            _ => self.intern(Node::Text(language)),
+        }
+    }
+
+    pub(crate) fn member(&mut self, keys: Keys, value: Formula) -> Formula {
+        if value == Formula::FALSE || keys == Keys::In(Language::EMPTY) {
+            return Formula::FALSE;
+        }
+        self.intern(Node::Member { keys, value })
+    }
+
+    pub(crate) fn members(&mut self, count: u32) -> Formula {
+        if count == 0 { self.types(Types::only(Type::Object)) } else { self.intern(Node::Members(count)) }
+    }
+
+    pub(crate) fn item(&mut self, from: u32, to: u32, value: Formula, count: u32) -> Formula {
+        if count == 0 {
+            return self.types(Types::only(Type::Array));
+        }
+        if value == Formula::FALSE || from >= to || (to != NO_END && count > to - from) {
+            return Formula::FALSE;
+        }
+        self.intern(Node::Item { from, to, value, count })
+    }
+}

@@ -1,0 +1,119 @@
+//! Formulas over numbers as languages of spellings.
+
+use crate::algebra::{Algebra, unreachable_atom};
+use crate::error::SchemaError;
+use crate::formula::{Formula, Node, NumberAtom};
+use crate::options::NumberSpelling;
+use punchcard_automata::{Decimal, Language};
+
+impl Algebra {
+    /// The plain spellings of the numbers in a formula that is restricted to numbers.
+    pub(crate) fn number_language(&mut self, f: Formula) -> Result<Language, SchemaError> {
+        if let Some(&known) = self.number_languages.get(&f) {
+            return Ok(known);
+        }
+        let plain = self.options.number_spelling == NumberSpelling::Plain;
+        let range = if plain { self.integer_range(f) } else { None };
+        let language = match range {
+            Some(language) => language,
+            None => {
+                let by_value = self.by_value(f)?;
+                if plain && self.is_whole(f) {
+                    let integers = self.languages.plain_integers();
+                    self.languages.and([by_value, integers])
+                } else {
+                    by_value
+                }
+            }
+        };
+        self.languages.check_limit()?;
+        self.number_languages.insert(f, language);
+        Ok(language)
+    }
+
+    /// All plain spellings of the numbers in the formula, `1.0` beside `1`.
+    fn by_value(&mut self, f: Formula) -> Result<Language, SchemaError> {
+        Ok(match self.formulas.node(f) {
+            Node::False => Language::EMPTY,
+            Node::True => self.languages.plain_numbers(),
+            Node::Number(atom) => {
+                let atom = atom.clone();
+                self.number_atom(&atom)
+            }
+            &Node::Not(inner) => match self.formulas.node(inner) {
+                // Bounds have complements that need no search.
+                Node::Number(NumberAtom::Above(b)) => {
+                    let b = b.clone();
+                    let (below, equal) = (self.languages.numbers_below(&b), self.languages.numbers_equal(&b));
+                    self.languages.union([below, equal])
+                }
+                Node::Number(NumberAtom::Below(b)) => {
+                    let b = b.clone();
+                    let (above, equal) = (self.languages.numbers_above(&b), self.languages.numbers_equal(&b));
+                    self.languages.union([above, equal])
+                }
+                _ => {
+                    let inner = self.by_value(inner)?;
+                    let plain = self.languages.plain_numbers();
+                    self.languages.difference(plain, inner)
+                }
+            },
+            Node::And(items) | Node::Or(items) => {
+                let all = matches!(self.formulas.node(f), Node::And(_));
+                let items = items.clone();
+                let mut parts = Vec::with_capacity(items.len());
+                for &i in items.iter() {
+                    parts.push(self.by_value(i)?);
+                }
+                if all { self.languages.and(parts) } else { self.languages.union(parts) }
+            }
+            other => unreachable_atom(other)?,
+        })
+    }
+
+    fn number_atom(&mut self, atom: &NumberAtom) -> Language {
+        match atom {
+            NumberAtom::Above(b) => self.languages.numbers_above(b),
+            NumberAtom::Below(b) => self.languages.numbers_below(b),
+            NumberAtom::Equal(v) => self.languages.numbers_equal(v),
+            NumberAtom::Multiple(unit) => self.languages.multiples_of(unit),
+        }
+    }
+
+    /// Whether the formula asks for whole numbers, which are then spelled without a point.
+    fn is_whole(&self, f: Formula) -> bool {
+        match self.formulas.node(f) {
+            Node::Number(NumberAtom::Multiple(unit)) => unit.is_integer(),
+            Node::Number(NumberAtom::Equal(value)) => value.is_integer(),
+            Node::And(items) => items.iter().any(|&i| self.is_whole(i)),
+            Node::Or(items) => items.iter().all(|&i| self.is_whole(i)),
+            _ => false,
+        }
+    }
+
+    /// Whole numbers between bounds and nothing else, the usual case, as a plain expression.
+    fn integer_range(&mut self, f: Formula) -> Option<Language> {
+        let items: Vec<Formula> = match self.formulas.node(f) {
+            Node::And(items) => items.to_vec(),
+            _ => vec![f],
+        };
+        let one = Decimal::new(false, vec![1], 0);
+        let (mut low, mut high, mut whole): (Option<Decimal>, Option<Decimal>, bool) = (None, None, false);
+        let mut raise = |bound: Decimal| low = Some(low.take().map_or(bound.clone(), |l| l.max(bound)));
+        let mut lower = |bound: Decimal| high = Some(high.take().map_or(bound.clone(), |h| h.min(bound)));
+        for item in items {
+            match self.formulas.node(item) {
+                Node::Number(NumberAtom::Multiple(unit)) if *unit == one => whole = true,
+                Node::Number(NumberAtom::Above(b)) => raise(b.floor().plus_one()),
+                Node::Number(NumberAtom::Below(b)) => lower(b.ceiling().minus_one()),
+                Node::Not(inner) => match self.formulas.node(*inner) {
+                    Node::Number(NumberAtom::Above(b)) => lower(b.floor()),
+                    Node::Number(NumberAtom::Below(b)) => raise(b.ceiling()),
+                    _ => return None,
+                },
+                _ => return None,
+            }
+        }
+        whole.then(|| self.languages.integers_between(low.as_ref(), high.as_ref()))
+    }
+}

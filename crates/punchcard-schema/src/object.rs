@@ -1,0 +1,635 @@
+//! Objects: what a formula says of the members read so far, and of those to come.
+//!
+//! A formula restricted to objects is split once ([`ObjectSpec`]) into what holds of every member, found by name, and the
+//! residual: what must still happen or must not happen (required members, counts, alternatives). Reading a member steps the
+//! residual to its partial derivatives (as Antimirov's for regular expressions, 1996): pairs of a formula for the member's
+//! value and the residual that is left. Alternatives become several pairs, so complements of values arise only where the
+//! schema itself negates.
+
+use crate::algebra::Algebra;
+use crate::error::SchemaError;
+use crate::formula::{Formula, FxMap, Keys, Name, Node, Type};
+use crate::options::PropertyOrder;
+use punchcard_automata::Language;
+use std::sync::Arc;
+
+/// What a formula says of objects, apart from the residual.
+#[derive(Debug)]
+pub struct ObjectSpec {
+    /// Declared names, in order.
+    order: Vec<Name>,
+    place: FxMap<Name, u32>,
+    /// Names that are spoken of but not declared.
+    others: Vec<Name>,
+    /// Of every member with this name.
+    by_name: FxMap<Name, Vec<Formula>>,
+    /// Of every member whose name is in the language.
+    by_pattern: Vec<(Language, Formula)>,
+    /// The names that are not spoken of one by one, split so that all names of a class are treated alike.
+    classes: Vec<NameClass>,
+    initial: Formula,
+}
+
+#[derive(Debug)]
+struct NameClass {
+    names: Language,
+    /// A name of the class, to find out how all of them are treated.
+    example: Name,
+    /// How many names it has, if few.
+    size: Option<u32>,
+}
+
+/// An object that is being read, between two members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ObjectState {
+    spec: u32,
+    residual: Formula,
+    /// Declared names before this place are done with.
+    place: u32,
+    /// Names that may not come again (the id of a sorted list).
+    seen: u32,
+}
+
+/// One way to treat a member: a formula for its value, and what comes after it.
+pub type Move = (Formula, ObjectState);
+
+/// What was found out about objects.
+#[derive(Debug)]
+pub struct Memory {
+    seen: Vec<Arc<[Name]>>,
+    seen_ids: FxMap<Arc<[Name]>, u32>,
+    values: FxMap<(u32, Name), Formula>,
+    names: FxMap<ObjectState, Language>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        let none: Arc<[Name]> = Arc::new([]);
+        Memory {
+            seen: vec![none.clone()],
+            seen_ids: [(none, 0)].into_iter().collect(),
+            values: FxMap::default(),
+            names: FxMap::default(),
+        }
+    }
+}
+
+impl Memory {
+    pub(crate) fn memory_size(&self) -> usize {
+        self.seen.iter().map(|s| 4 * s.len() + 48).sum::<usize>() + (self.values.len() + self.names.len()) * 32
+    }
+
+    fn with(&mut self, seen: u32, name: Name) -> u32 {
+        let mut list = self.seen[seen as usize].to_vec();
+        if let Err(at) = list.binary_search(&name) {
+            list.insert(at, name);
+        }
+        let list: Arc<[Name]> = list.into();
+        if let Some(&id) = self.seen_ids.get(&list) {
+            return id;
+        }
+        let id = self.seen.len() as u32;
+        self.seen.push(list.clone());
+        self.seen_ids.insert(list, id);
+        id
+    }
+}
+
+impl Algebra {
+    /// The states in which an object of the formula begins, one for each top-level alternative.
+    pub(crate) fn object_starts(&mut self, f: Formula) -> Result<Vec<ObjectState>, SchemaError> {
+        let f = self.restrict(f, Type::Object)?;
+        let alternatives: Vec<Formula> = match self.formulas.node(f) {
+            Node::False => return Ok(Vec::new()),
+            Node::Or(items) => items.to_vec(),
+            _ => vec![f],
+        };
+        let mut states = Vec::with_capacity(alternatives.len());
+        for alternative in alternatives {
+            let spec = self.object_spec(alternative)?;
+            states.push(ObjectState { spec, residual: self.specs[spec as usize].initial, place: 0, seen: 0 });
+        }
+        Ok(states)
+    }
+
+    fn object_spec(&mut self, f: Formula) -> Result<u32, SchemaError> {
+        if let Some(&id) = self.spec_ids.get(&f) {
+            return Ok(id);
+        }
+        let items: Vec<Formula> = match self.formulas.node(f) {
+            Node::And(items) => items.to_vec(),
+            _ => vec![f],
+        };
+        let mut spec = ObjectSpec {
+            order: Vec::new(),
+            place: FxMap::default(),
+            others: Vec::new(),
+            by_name: FxMap::default(),
+            by_pattern: Vec::new(),
+            classes: Vec::new(),
+            initial: Formula::TRUE,
+        };
+        let mut named = Vec::new();
+        let mut patterns = Vec::new();
+        self.survey(f, &mut spec.order, &mut named, &mut patterns);
+        let mut rest = Vec::new();
+        for item in items {
+            match *self.formulas.node(item) {
+                Node::Declared(_) => {}
+                Node::Not(inner) => match *self.formulas.node(inner) {
+                    Node::Member { keys: Keys::One(name), value } => {
+                        let value = self.formulas.not(value);
+                        spec.by_name.entry(name).or_default().push(value);
+                    }
+                    Node::Member { keys: Keys::In(names), value } => {
+                        let value = self.formulas.not(value);
+                        spec.by_pattern.push((names, value));
+                    }
+                    _ => rest.push(item),
+                },
+                _ => rest.push(item),
+            }
+        }
+        spec.initial = self.formulas.and(rest);
+        let mut order = Vec::with_capacity(spec.order.len());
+        for name in std::mem::take(&mut spec.order) {
+            if let hashbrown::hash_map::Entry::Vacant(entry) = spec.place.entry(name) {
+                entry.insert(order.len() as u32);
+                order.push(name);
+            }
+        }
+        spec.order = order;
+        named.retain(|name| !spec.place.contains_key(name));
+        named.sort_unstable();
+        named.dedup();
+        spec.others = named;
+        spec.classes = self.name_classes(&spec, patterns)?;
+        let id = self.specs.len() as u32;
+        self.specs.push(Arc::new(spec));
+        self.spec_ids.insert(f, id);
+        Ok(id)
+    }
+
+    /// Collects the declared order, the names and the name languages that a formula speaks of.
+    fn survey(&self, f: Formula, order: &mut Vec<Name>, named: &mut Vec<Name>, patterns: &mut Vec<Language>) {
+        match self.formulas.node(f) {
+            Node::And(items) | Node::Or(items) => items.iter().for_each(|&i| self.survey(i, order, named, patterns)),
+            Node::Not(inner) => self.survey(*inner, order, named, patterns),
+            Node::Declared(list) => order.extend_from_slice(self.formulas.order(*list)),
+            Node::Member { keys: Keys::One(name), .. } => named.push(*name),
+            Node::Member { keys: Keys::In(names), .. } => patterns.push(*names),
+            _ => {}
+        }
+    }
+
+    fn name_classes(&mut self, spec: &ObjectSpec, mut patterns: Vec<Language>) -> Result<Vec<NameClass>, SchemaError> {
+        let spoken: Vec<String> =
+            spec.order.iter().chain(&spec.others).map(|&n| self.formulas.text_of(n).to_string()).collect();
+        let spoken = self.languages.texts(spoken.iter().map(String::as_str));
+        let mut classes = vec![self.languages.not(spoken)];
+        patterns.sort_unstable();
+        patterns.dedup();
+        for pattern in patterns {
+            let mut split = Vec::with_capacity(2 * classes.len());
+            for class in classes {
+                let inside = self.languages.and([class, pattern]);
+                let outside = self.languages.difference(class, pattern);
+                for part in [inside, outside] {
+                    if self.languages.is_viable(part)? {
+                        split.push(part);
+                    }
+                }
+            }
+            classes = split;
+            if classes.len() > self.options.limits.max_alternatives {
+                return Err(self.too_many_alternatives("overlapping property name patterns"));
+            }
+        }
+        let mut out = Vec::with_capacity(classes.len());
+        for names in classes {
+            if let Some(example) = self.languages.example(names)? {
+                let size = self.languages.as_texts(names).map(|t| t.len() as u32);
+                out.push(NameClass { names, example: self.formulas.name(&example), size });
+            }
+        }
+        Ok(out)
+    }
+
+    pub(crate) fn too_many_alternatives(&self, what: &str) -> SchemaError {
+        let limit = self.options.limits.max_alternatives;
+        SchemaError::limit("alternatives", limit, "", &format!("Simplify the {what} of the schema, or raise the limit"))
+    }
+
+    /// Interns a member name.
+    pub fn name(&mut self, text: &str) -> Name {
+        self.formulas.name(text)
+    }
+
+    /// What every member of this name must satisfy, whatever the residual.
+    fn member_value(&mut self, spec_id: u32, name: Name) -> Formula {
+        if let Some(&known) = self.objects.values.get(&(spec_id, name)) {
+            return known;
+        }
+        let spec = self.specs[spec_id as usize].clone();
+        let mut parts = spec.by_name.get(&name).cloned().unwrap_or_default();
+        for &(names, value) in &spec.by_pattern {
+            let text = self.formulas.text_of(name);
+            if self.languages.matches(names, text) {
+                parts.push(value);
+            }
+        }
+        let value = self.formulas.and(parts);
+        self.objects.values.insert((spec_id, name), value);
+        value
+    }
+
+    /// Whether the object may end here.
+    pub fn object_may_end(&self, state: ObjectState) -> bool {
+        self.holds_at_end(state.residual)
+    }
+
+    fn holds_at_end(&self, f: Formula) -> bool {
+        match self.formulas.node(f) {
+            Node::True | Node::Declared(_) => true,
+            Node::And(items) => items.iter().all(|&i| self.holds_at_end(i)),
+            Node::Or(items) => items.iter().any(|&i| self.holds_at_end(i)),
+            Node::Not(inner) => !self.holds_at_end(*inner),
+            _ => false,
+        }
+    }
+
+    /// The ways to treat a member of this name, also those that cannot be finished.
+    fn object_steps(&mut self, state: ObjectState, name: Name) -> Result<Vec<Move>, SchemaError> {
+        let spec = self.specs[state.spec as usize].clone();
+        let declared = self.options.property_order == PropertyOrder::Declared;
+        let place = spec.place.get(&name).copied();
+        let (mut residual, mut next, mut seen) = (state.residual, state.place, state.seen);
+        if self.objects.seen[seen as usize].binary_search(&name).is_ok() {
+            return Ok(Vec::new());
+        }
+        if declared {
+            let end = place.unwrap_or(spec.order.len() as u32);
+            if end < state.place {
+                return Ok(Vec::new());
+            }
+            residual = self.without(residual, &spec.order[state.place as usize..end as usize]);
+            next = if place.is_some() { end + 1 } else { end };
+        }
+        if place.is_none() || !declared {
+            seen = self.objects.with(seen, name);
+        }
+        if residual == Formula::FALSE {
+            return Ok(Vec::new());
+        }
+        let value = self.member_value(state.spec, name);
+        let mut moves = Vec::new();
+        for (part, residual) in self.step_member(residual, name)? {
+            let value = self.formulas.and([value, part]);
+            if value != Formula::FALSE {
+                moves.push((value, ObjectState { spec: state.spec, residual, place: next, seen }));
+            }
+        }
+        Ok(moves)
+    }
+
+    /// The ways to treat a member of this name that can be finished.
+    pub fn object_moves(&mut self, state: ObjectState, name: Name) -> Result<Vec<Move>, SchemaError> {
+        let mut moves = Vec::new();
+        for (value, next) in self.object_steps(state, name)? {
+            if self.is_satisfiable(value)? && self.object_is_viable(next)? {
+                moves.push((value, next));
+            }
+        }
+        Ok(moves)
+    }
+
+    /// The residual, given that none of these names will come.
+    fn without(&mut self, f: Formula, names: &[Name]) -> Formula {
+        if names.is_empty() {
+            return f;
+        }
+        match self.formulas.node(f) {
+            Node::Member { keys: Keys::One(name), .. } if names.contains(name) => Formula::FALSE,
+            &Node::Not(inner) => {
+                let inner = self.without(inner, names);
+                self.formulas.not(inner)
+            }
+            Node::And(items) => {
+                let items = items.clone();
+                let mut parts = Vec::with_capacity(items.len());
+                for &i in items.iter() {
+                    let part = self.without(i, names);
+                    if part == Formula::FALSE {
+                        return part;
+                    }
+                    parts.push(part);
+                }
+                self.formulas.and(parts)
+            }
+            Node::Or(items) => {
+                let items = items.clone();
+                let parts: Vec<Formula> = items.iter().map(|&i| self.without(i, names)).collect();
+                self.formulas.or(parts)
+            }
+            _ => f,
+        }
+    }
+
+    fn speaks_of(&mut self, keys: Keys, name: Name) -> bool {
+        match keys {
+            Keys::One(other) => other == name,
+            Keys::In(names) => self.languages.matches(names, self.formulas.text_of(name)),
+        }
+    }
+
+    /// Whether a member of this name can change the residual.
+    fn touches(&mut self, f: Formula, name: Name) -> bool {
+        match *self.formulas.node(f) {
+            Node::Members(_) => true,
+            Node::Member { keys, .. } => self.speaks_of(keys, name),
+            Node::Not(inner) => self.touches(inner, name),
+            Node::And(ref items) | Node::Or(ref items) => {
+                let items = items.clone();
+                items.iter().any(|&i| self.touches(i, name))
+            }
+            _ => false,
+        }
+    }
+
+    /// Partial derivatives of a residual by a member: (formula for its value, what is left).
+    fn step_member(&mut self, f: Formula, name: Name) -> Result<Vec<(Formula, Formula)>, SchemaError> {
+        let same = |f| Ok(vec![(Formula::TRUE, f)]);
+        match *self.formulas.node(f) {
+            Node::Member { keys, value } => {
+                if !self.speaks_of(keys, name) {
+                    return same(f);
+                }
+                let mut out = vec![(value, Formula::TRUE)];
+                if value != Formula::TRUE {
+                    out.push((Formula::TRUE, f));
+                }
+                Ok(out)
+            }
+            Node::Members(count) => {
+                let less = if count == 1 { Formula::TRUE } else { self.formulas.members(count - 1) };
+                same(less)
+            }
+            Node::Not(inner) => match *self.formulas.node(inner) {
+                Node::Member { keys, value } => {
+                    if !self.speaks_of(keys, name) {
+                        return same(f);
+                    }
+                    let value = self.formulas.not(value);
+                    Ok(vec![(value, f)])
+                }
+                Node::Members(1) => Ok(Vec::new()),
+                Node::Members(count) => {
+                    let less = self.formulas.members(count - 1);
+                    same(self.formulas.not(less))
+                }
+                _ => same(f),
+            },
+            Node::And(ref items) => {
+                let items = items.clone();
+                let mut product = vec![(Formula::TRUE, Formula::TRUE)];
+                let mut untouched = Vec::new();
+                for &item in items.iter() {
+                    if !self.touches(item, name) {
+                        untouched.push(item);
+                        continue;
+                    }
+                    let steps = self.step_member(item, name)?;
+                    product = self.cross(product, &steps)?;
+                }
+                untouched.push(Formula::TRUE);
+                let untouched = self.formulas.and(untouched);
+                Ok(product.into_iter().map(|(v, r)| (v, self.formulas.and([r, untouched]))).collect())
+            }
+            Node::Or(ref items) => {
+                let items = items.clone();
+                let mut out = Vec::new();
+                for &item in items.iter() {
+                    out.extend(self.step_member(item, name)?);
+                }
+                Ok(self.merge_steps(out))
+            }
+            _ => same(f),
+        }
+    }
+
+    /// Both of two choices, in all combinations that are not contradictory on sight.
+    pub(crate) fn cross(
+        &mut self,
+        left: Vec<(Formula, Formula)>,
+        right: &[(Formula, Formula)],
+    ) -> Result<Vec<(Formula, Formula)>, SchemaError> {
+        if left.len() * right.len() > self.options.limits.max_alternatives {
+            return Err(self.too_many_alternatives("alternatives"));
+        }
+        let mut out = Vec::with_capacity(left.len() * right.len());
+        for (v, r) in left {
+            for &(w, s) in right {
+                let value = self.formulas.and([v, w]);
+                let rest = self.formulas.and([r, s]);
+                if value != Formula::FALSE && rest != Formula::FALSE {
+                    out.push((value, rest));
+                }
+            }
+        }
+        Ok(self.merge_steps(out))
+    }
+
+    /// Joins the residuals of equal values.
+    pub(crate) fn merge_steps(&mut self, steps: Vec<(Formula, Formula)>) -> Vec<(Formula, Formula)> {
+        let mut out: Vec<(Formula, Formula)> = Vec::with_capacity(steps.len());
+        for (value, rest) in steps {
+            if value == Formula::FALSE || rest == Formula::FALSE {
+                continue;
+            }
+            match out.iter_mut().find(|(v, _)| *v == value) {
+                Some((_, other)) => *other = self.formulas.or([*other, rest]),
+                None => out.push((value, rest)),
+            }
+        }
+        out
+    }
+
+    /// The names that the next member may have.
+    pub fn object_names(&mut self, state: ObjectState) -> Result<Language, SchemaError> {
+        if let Some(&known) = self.objects.names.get(&state) {
+            return Ok(known);
+        }
+        let (single, classes) = self.next_names(state)?;
+        let texts: Vec<String> = single.iter().map(|&n| self.formulas.text_of(n).to_string()).collect();
+        let mut parts = vec![self.languages.texts(texts.iter().map(String::as_str))];
+        let spec = self.specs[state.spec as usize].clone();
+        let classes: Vec<Language> = classes.iter().map(|&c| spec.classes[c].names).collect();
+        if !classes.is_empty() {
+            let open = self.languages.union(classes);
+            parts.push(self.minus_seen(open, state.seen));
+        }
+        let names = self.languages.union(parts);
+        self.languages.check_limit()?;
+        self.objects.names.insert(state, names);
+        Ok(names)
+    }
+
+    fn minus_seen(&mut self, names: Language, seen: u32) -> Language {
+        let seen: Vec<String> =
+            self.objects.seen[seen as usize].iter().map(|&n| self.formulas.text_of(n).to_string()).collect();
+        if seen.is_empty() {
+            return names;
+        }
+        let seen = self.languages.texts(seen.iter().map(String::as_str));
+        self.languages.difference(names, seen)
+    }
+
+    /// The names spoken of one by one that may come next, and the classes of other names.
+    fn next_names(&mut self, state: ObjectState) -> Result<(Vec<Name>, Vec<usize>), SchemaError> {
+        let spec = self.specs[state.spec as usize].clone();
+        let mut single = Vec::new();
+        let mut at = state;
+        let mut open = true;
+        for (place, &name) in spec.order.iter().enumerate().skip(state.place as usize) {
+            if !self.object_moves(at, name)?.is_empty() {
+                single.push(name);
+            }
+            if self.options.property_order == PropertyOrder::Declared {
+                // Whoever goes on without this name must be able to finish without it.
+                at.residual = self.without(at.residual, &[name]);
+                at.place = place as u32 + 1;
+                if at.residual == Formula::FALSE || !self.object_is_viable(at)? {
+                    open = false;
+                    break;
+                }
+            }
+        }
+        let mut classes = Vec::new();
+        if open {
+            for &name in &spec.others {
+                if !self.object_moves(at, name)?.is_empty() {
+                    single.push(name);
+                }
+            }
+            for (i, class) in spec.classes.iter().enumerate() {
+                let left = self.minus_seen(class.names, state.seen);
+                if self.languages.is_viable(left)? && self.class_moves(at, class)? {
+                    classes.push(i);
+                }
+            }
+        }
+        Ok((single, classes))
+    }
+
+    /// Whether a fresh name of the class can be taken: any one stands for all of them.
+    fn class_moves(&mut self, state: ObjectState, class: &NameClass) -> Result<bool, SchemaError> {
+        let name = if self.objects.seen[state.seen as usize].binary_search(&class.example).is_ok() {
+            let left = self.minus_seen(class.names, state.seen);
+            match self.languages.example(left)? {
+                Some(text) => self.formulas.name(&text),
+                None => return Ok(false),
+            }
+        } else {
+            class.example
+        };
+        Ok(!self.object_moves(state, name)?.is_empty())
+    }
+
+    /// Whether some object that began like this can be finished. Called by the search only.
+    pub(crate) fn search_object(&mut self, state: ObjectState) -> Result<bool, SchemaError> {
+        if self.object_may_end(state) {
+            return Ok(true);
+        }
+        if let Some(answer) = self.independent_members(state)? {
+            return Ok(answer);
+        }
+        let spec = self.specs[state.spec as usize].clone();
+        let mut names: Vec<Name> = spec.order.iter().skip(state.place as usize).copied().collect();
+        names.extend(&spec.others);
+        for class in &spec.classes {
+            let left = self.minus_seen(class.names, state.seen);
+            if let Some(text) = self.languages.example(left)? {
+                names.push(self.formulas.name(&text));
+            }
+        }
+        // Members that the residual speaks of bring the end nearer.
+        let (near, far): (Vec<Name>, Vec<Name>) = names.into_iter().partition(|&n| self.touches(state.residual, n));
+        for name in near.into_iter().chain(far) {
+            if !self.object_moves(state, name)?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The usual residual: each name that must come stands for itself, beside bounds on their number. Then no search over
+    /// orders is needed. `None` if the residual is of another kind.
+    fn independent_members(&mut self, state: ObjectState) -> Result<Option<bool>, SchemaError> {
+        let items: Vec<Formula> = match self.formulas.node(state.residual) {
+            Node::And(items) => items.to_vec(),
+            _ => vec![state.residual],
+        };
+        let (mut needed, mut least, mut most) = (FxMap::<Name, Vec<Formula>>::default(), 0, u32::MAX);
+        for item in items {
+            match *self.formulas.node(item) {
+                Node::True | Node::Declared(_) => {}
+                Node::Member { keys: Keys::One(name), value } => needed.entry(name).or_default().push(value),
+                Node::Members(n) => least = least.max(n),
+                Node::Not(inner) => match *self.formulas.node(inner) {
+                    Node::Members(n) => most = most.min(n - 1),
+                    _ => return Ok(None),
+                },
+                _ => return Ok(None),
+            }
+        }
+        let spec = self.specs[state.spec as usize].clone();
+        let declared = self.options.property_order == PropertyOrder::Declared;
+        let count = needed.len() as u32;
+        if count.max(least) > most {
+            return Ok(Some(false));
+        }
+        for (name, values) in &needed {
+            let gone = self.objects.seen[state.seen as usize].binary_search(name).is_ok()
+                || declared && spec.place.get(name).is_some_and(|&p| p < state.place);
+            if gone {
+                return Ok(Some(false));
+            }
+            let value = self.member_value(state.spec, *name);
+            let value = self.formulas.and(values.iter().copied().chain([value]));
+            if !self.is_satisfiable(value)? {
+                return Ok(Some(false));
+            }
+        }
+        if least <= count {
+            return Ok(Some(true));
+        }
+        // More members are wanted than are named: count the others that can be had.
+        let mut have = count;
+        let from = if declared { state.place as usize } else { 0 };
+        let candidates: Vec<Name> = spec.order[from..].iter().chain(&spec.others).copied().collect();
+        for name in candidates {
+            if have >= least {
+                break;
+            }
+            let gone = self.objects.seen[state.seen as usize].binary_search(&name).is_ok();
+            if !gone && !needed.contains_key(&name) {
+                let value = self.member_value(state.spec, name);
+                have += u32::from(self.is_satisfiable(value)?);
+            }
+        }
+        for class in &spec.classes {
+            if have >= least {
+                break;
+            }
+            let value = self.member_value(state.spec, class.example);
+            if self.is_satisfiable(value)? {
+                let left = self.minus_seen(class.names, state.seen);
+                have = have.saturating_add(match class.size {
+                    Some(_) => self.languages.as_texts(left).map_or(u32::MAX, |t| t.len() as u32),
+                    None => self.languages.count_up_to(left, least)?,
+                });
+            }
+        }
+        Ok(Some(have >= least))
+    }
+}

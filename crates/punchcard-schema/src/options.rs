@@ -1,0 +1,68 @@
+//! What a caller may choose about the texts that are admitted.
+
+use crate::draft::Draft;
+
+/// In which order an object's members may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PropertyOrder {
+    /// Declared properties in the order of the schema, then all others in any order.
+    Declared,
+    /// Any order.
+    Any,
+}
+
+/// How numbers may be spelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NumberSpelling {
+    /// Without exponent and needless digits; whole numbers where only those are allowed without a point.
+    Plain,
+    /// Every spelling of RFC 8259.
+    Any,
+}
+
+/// Limits against hostile schemas; real ones stay far below the defaults.
+#[derive(Clone, Copy, Debug)]
+pub struct SchemaLimits {
+    /// Alternatives that one member or item may be split into.
+    pub max_alternatives: usize,
+    /// States visited while it is decided whether a schema can be satisfied.
+    pub max_search: usize,
+    /// Regular expression states.
+    pub max_automaton_states: usize,
+}
+
+impl Default for SchemaLimits {
+    fn default() -> Self {
+        SchemaLimits { max_alternatives: 4_096, max_search: 200_000, max_automaton_states: 1_000_000 }
+    }
+}
+
+/// Options of a compilation.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The dialect where `$schema` is silent.
+    pub draft: Draft,
+    /// Objects that do not say `additionalProperties` admit no others.
+    pub strict: bool,
+    /// `format` is asserted.
+    pub assert_formats: bool,
+    /// The order of members.
+    pub property_order: PropertyOrder,
+    /// The spelling of numbers.
+    pub number_spelling: NumberSpelling,
+    /// Limits.
+    pub limits: SchemaLimits,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            draft: Draft::V2020,
+            strict: false,
+            assert_formats: true,
+            property_order: PropertyOrder::Declared,
+            number_spelling: NumberSpelling::Plain,
+            limits: SchemaLimits::default(),
+        }
+    }
+}
