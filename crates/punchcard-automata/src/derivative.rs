@@ -129,13 +129,18 @@ impl Languages {
     /// The sets and characters that decide what the next character does.
     fn frontier(&self, id: Language, out: &mut Frontier) {
         match self.node(id) {
-            Node::Empty | Node::Epsilon => {}
+            Node::Empty | Node::Epsilon | Node::Here => {}
             Node::Set(s) => out.sets.push(*s),
-            Node::Concat(a, b) => {
-                self.frontier(*a, out);
-                if self.facts(*a).nullable || self.facts(*a).looks {
-                    self.frontier(*b, out);
+            Node::Concat(..) => {
+                let mut at = id;
+                while let Node::Concat(a, b) = *self.node(at) {
+                    self.frontier(a, out);
+                    if !self.facts(a).nullable && !self.facts(a).looks {
+                        return;
+                    }
+                    at = b;
                 }
+                self.frontier(at, out);
             }
             Node::Union(items) | Node::And(items) => items.iter().for_each(|&i| self.frontier(i, out)),
             Node::Not(a) | Node::Repeat(a, ..) => self.frontier(*a, out),
@@ -173,9 +178,13 @@ impl Languages {
                 }
                 self.trackers(*a, out);
             }
-            Node::Concat(a, b) => {
-                self.trackers(*a, out);
-                self.trackers(*b, out);
+            Node::Concat(..) => {
+                let mut at = id;
+                while let Node::Concat(a, b) = *self.node(at) {
+                    self.trackers(a, out);
+                    at = b;
+                }
+                self.trackers(at, out);
             }
             Node::Union(items) | Node::And(items) => items.iter().for_each(|&i| self.trackers(i, out)),
             Node::Not(a) | Node::Repeat(a, ..) => self.trackers(*a, out),
@@ -190,7 +199,7 @@ impl Languages {
 
     fn consume(&mut self, id: Language, then: Language, c: u32) -> Language {
         match self.node(id) {
-            Node::Empty | Node::Epsilon | Node::Look(..) => Language::EMPTY,
+            Node::Empty | Node::Epsilon | Node::Look(..) | Node::Here => Language::EMPTY,
             Node::Set(s) => {
                 if self.sets[*s as usize].contains(c) {
                     self.pass(then, c)
@@ -308,24 +317,30 @@ impl Languages {
     /// The rests of the text with which the expression may match nothing at this point.
     fn unread(&mut self, id: Language) -> Language {
         let facts = self.facts(id);
+        if facts.here {
+            // The point of a look-behind around this one is not the next character's business.
+            return Language::EMPTY;
+        }
         if !facts.looks {
             return if facts.nullable { Language::ALL } else { Language::EMPTY };
         }
         match self.node(id) {
-            &Node::Look(look, a) if look.behind => {
-                if self.facts(a).nullable != look.negated {
-                    Language::ALL
-                } else {
-                    Language::EMPTY
-                }
-            }
             &Node::Look(look, a) => {
-                let rest = self.concat(a, Language::ALL);
+                let rest = if look.behind { self.from_here(a) } else { a };
                 if look.negated { self.not(rest) } else { rest }
             }
-            &Node::Concat(a, b) => {
-                let (a, b) = (self.unread(a), self.unread(b));
-                self.and([a, b])
+            Node::Concat(..) => {
+                let (mut at, mut parts) = (id, Vec::new());
+                while let Node::Concat(a, b) = *self.node(at) {
+                    let part = self.unread(a);
+                    if part == Language::EMPTY {
+                        return part;
+                    }
+                    parts.push(part);
+                    at = b;
+                }
+                parts.push(self.unread(at));
+                self.and(parts)
             }
             Node::Union(items) => {
                 let items = items.clone();
@@ -349,6 +364,49 @@ impl Languages {
         }
     }
 
+    /// The rests of the text with which a look-behind holds whose language is `id` by now.
+    fn from_here(&mut self, id: Language) -> Language {
+        let facts = self.facts(id);
+        if !facts.here {
+            // It does not look ahead, so either every rest will do or none.
+            return if facts.nullable { Language::ALL } else { Language::EMPTY };
+        }
+        match self.node(id) {
+            Node::Concat(..) => {
+                let (mut at, mut parts) = (id, Vec::new());
+                while let Node::Concat(head, tail) = *self.node(at) {
+                    if self.facts(head).here {
+                        let head = self.from_here(head);
+                        let rest = self.concat(head, tail);
+                        parts.push(rest);
+                        return self.and(parts);
+                    }
+                    let part = self.unread(head);
+                    if part == Language::EMPTY {
+                        return part;
+                    }
+                    parts.push(part);
+                    at = tail;
+                }
+                let rest = self.from_here(at);
+                parts.push(rest);
+                self.and(parts)
+            }
+            Node::Union(items) => {
+                let items = items.clone();
+                let parts: Vec<Language> = items.iter().map(|&i| self.from_here(i)).collect();
+                self.union(parts)
+            }
+            Node::And(items) => {
+                let items = items.clone();
+                let parts: Vec<Language> =
+                    items.iter().map(|&i| if self.facts(i).here { self.from_here(i) } else { i }).collect();
+                self.and(parts)
+            }
+            _ => Language::EPSILON,
+        }
+    }
+
     /// A part that was not reached yet, after `c` went by: its look-behinds have seen `c`.
     fn pass(&mut self, id: Language, c: u32) -> Language {
         if !self.facts(id).looks_behind {
@@ -363,9 +421,17 @@ impl Languages {
                 let a = self.pass(a, c);
                 self.look(look, a)
             }
-            &Node::Concat(a, b) => {
-                let (a, b) = (self.pass(a, c), self.pass(b, c));
-                self.concat(a, b)
+            Node::Concat(..) => {
+                let (mut at, mut parts) = (id, Vec::new());
+                while let Node::Concat(a, b) = *self.node(at) {
+                    if !self.facts(at).looks_behind {
+                        break;
+                    }
+                    parts.push(self.pass(a, c));
+                    at = b;
+                }
+                parts.push(self.pass(at, c));
+                self.sequence(parts)
             }
             Node::Union(items) => {
                 let items = items.clone();

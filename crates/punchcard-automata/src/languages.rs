@@ -73,9 +73,12 @@ pub(crate) enum Node {
         after_point: Option<u32>,
         places: u32,
     },
-    /// A zero-width assertion. Ahead: the rest of the text is in `inner · ALL`. Behind: `inner` is what is left of the
-    /// language of the text before this point, so it holds exactly where `inner` has the empty text.
+    /// A zero-width assertion. Ahead: the rest of the text is in `inner`. Behind: `inner` is what is left of the language
+    /// of the text before this point, so it holds where `inner` has the empty text.
     Look(Look, Language),
+    /// Only at the end of the language of a look-behind that itself looks ahead, before `ALL`: the point from which it
+    /// looks back. What follows this point then sees the text after it.
+    Here,
     /// A state of a machine that was registered.
     Machine(u32, Arc<[u8]>),
 }
@@ -88,8 +91,12 @@ pub(crate) struct Facts {
     pub plain: bool,
     /// Holds an assertion that looks back.
     pub looks_behind: bool,
-    /// Holds any assertion outside of complements and intersections.
+    /// Holds any assertion.
     pub looks: bool,
+    /// Holds an assertion that looks ahead.
+    pub looks_ahead: bool,
+    /// Holds the point of a look-behind around it.
+    pub here: bool,
     /// No text is shorter (a lower bound; exact for plain expressions without machines).
     pub min_len: u32,
     /// No text is longer (an upper bound; `UNBOUNDED` if not known).
@@ -192,6 +199,21 @@ impl Languages {
         self.facts(id).nullable
     }
 
+    /// Whether assertions are left in the language, other than as intersections and complements.
+    pub fn looks(&self, id: Language) -> bool {
+        self.facts(id).looks
+    }
+
+    /// Whether assertions are left in the language that look ahead.
+    pub fn looks_ahead(&self, id: Language) -> bool {
+        self.facts(id).looks_ahead
+    }
+
+    /// Whether the language is built without complements, intersections and assertions.
+    pub fn is_plain(&self, id: Language) -> bool {
+        self.facts(id).plain
+    }
+
     /// A structural hash that is the same in every store.
     pub fn fingerprint(&self, id: Language) -> u64 {
         self.prints[id.index()]
@@ -231,7 +253,7 @@ impl Languages {
         let mut h = rustc_hash::FxHasher::default();
         std::mem::discriminant(node).hash(&mut h);
         match node {
-            Node::Empty | Node::Epsilon => {}
+            Node::Empty | Node::Epsilon | Node::Here => {}
             Node::Set(s) => self.sets[*s as usize].hash(&mut h),
             Node::Concat(a, b) => (self.fingerprint(*a), self.fingerprint(*b)).hash(&mut h),
             Node::Union(items) | Node::And(items) => {
@@ -256,7 +278,16 @@ impl Languages {
     }
 
     fn derive_facts(&self, node: &Node) -> Facts {
-        let base = Facts { nullable: false, plain: true, looks_behind: false, looks: false, min_len: 0, max_len: 0 };
+        let base = Facts {
+            nullable: false,
+            plain: true,
+            looks_behind: false,
+            looks: false,
+            looks_ahead: false,
+            here: false,
+            min_len: 0,
+            max_len: 0,
+        };
         match node {
             Node::Empty => Facts { min_len: UNBOUNDED, ..base },
             Node::Epsilon => Facts { nullable: true, ..base },
@@ -268,6 +299,8 @@ impl Languages {
                     plain: a.plain && b.plain,
                     looks_behind: a.looks_behind || b.looks_behind,
                     looks: a.looks || b.looks,
+                    looks_ahead: a.looks_ahead || b.looks_ahead,
+                    here: a.here || b.here,
                     min_len: a.min_len.saturating_add(b.min_len),
                     max_len: a.max_len.saturating_add(b.max_len),
                 }
@@ -278,6 +311,8 @@ impl Languages {
                     plain: x.plain && y.plain,
                     looks_behind: x.looks_behind || y.looks_behind,
                     looks: x.looks || y.looks,
+                    looks_ahead: x.looks_ahead || y.looks_ahead,
+                    here: x.here || y.here,
                     min_len: x.min_len.min(y.min_len),
                     max_len: x.max_len.max(y.max_len),
                 })
@@ -289,6 +324,8 @@ impl Languages {
                     plain: false,
                     looks_behind: x.looks_behind || y.looks_behind,
                     looks: x.looks || y.looks,
+                    looks_ahead: x.looks_ahead || y.looks_ahead,
+                    here: x.here || y.here,
                     min_len: x.min_len.max(y.min_len),
                     max_len: x.max_len.min(y.max_len),
                 },
@@ -301,7 +338,10 @@ impl Languages {
                     plain: false,
                     looks_behind: a.looks_behind,
                     looks: a.looks,
-                    min_len: u32::from(a.nullable),
+                    looks_ahead: a.looks_ahead,
+                    here: a.here,
+                    // Whether a look-behind holds may still change before this place is reached.
+                    min_len: u32::from(a.nullable && !a.looks_behind),
                     max_len: UNBOUNDED,
                 }
             }
@@ -336,10 +376,13 @@ impl Languages {
                     plain: false,
                     looks_behind: look.behind || a.looks_behind,
                     looks: true,
+                    looks_ahead: !look.behind || a.looks_ahead,
+                    here: false,
                     min_len: 0,
                     max_len: 0,
                 }
             }
+            Node::Here => Facts { nullable: true, plain: false, here: true, ..base },
             Node::Machine(id, state) => {
                 let machine = &self.machines[*id as usize].machine;
                 let (nullable, min_len, max_len) = (machine.accepts(state), machine.least(state), machine.most(state));
@@ -446,14 +489,22 @@ impl Languages {
         if b == Language::EPSILON {
             return a;
         }
-        if a == Language::ALL && b == Language::ALL {
-            return a;
+        // The spine of `a` is copied in a loop: it may be as long as a pattern.
+        let (mut heads, mut at) = (Vec::new(), a);
+        while let Node::Concat(first, rest) = *self.node(at) {
+            heads.push(first);
+            at = rest;
         }
-        if let Node::Concat(first, rest) = *self.node(a) {
-            let tail = self.concat(rest, b);
-            return self.concat(first, tail);
+        let mut tail =
+            if at == Language::ALL && self.starts_with_all(b) { b } else { self.intern(Node::Concat(at, b)) };
+        while let Some(first) = heads.pop() {
+            tail = self.intern(Node::Concat(first, tail));
         }
-        self.intern(Node::Concat(a, b))
+        tail
+    }
+
+    fn starts_with_all(&self, id: Language) -> bool {
+        id == Language::ALL || matches!(*self.node(id), Node::Concat(Language::ALL, _))
     }
 
     /// The parts one after the other.
@@ -573,6 +624,10 @@ impl Languages {
         if list.iter().any(|&i| self.facts(i).min_len > max_len) {
             return Language::EMPTY;
         }
+        if list.iter().any(|&i| self.facts(i).here || self.facts(i).looks_behind) {
+            // What a look-behind will have seen when this place is reached is not known yet, so the rules below do not hold.
+            return self.intern(Node::And(list.into()));
+        }
         if list.contains(&Language::EPSILON) {
             return if list.iter().all(|&i| self.is_nullable(i)) { Language::EPSILON } else { Language::EMPTY };
         }
@@ -668,14 +723,14 @@ impl Languages {
             // Nothing but assertions: saying it once is saying it often.
             return if min == 0 { Language::EPSILON } else { a };
         }
-        if facts.looks && min > 1 {
-            // An assertion inside may hold in one round and not in the next.
-            let rest = self.repeat(a, min - 1, if max == UNBOUNDED { max } else { max - 1 });
-            return self.concat(a, rest);
-        }
-        if facts.looks && min == 1 {
-            let rest = self.repeat(a, 0, if max == UNBOUNDED { max } else { max - 1 });
-            return self.concat(a, rest);
+        if facts.looks && facts.min_len == 0 && min > 0 {
+            // A round may be empty at one place, where an assertion holds, and not at the next: the rounds that must be
+            // are written out.
+            let mut all = self.repeat(a, 0, if max == UNBOUNDED { max } else { max - min });
+            for _ in 0..min {
+                all = self.concat(a, all);
+            }
+            return all;
         }
         let min = if facts.nullable { 0 } else { min };
         if min == 0 && max == UNBOUNDED {
@@ -686,11 +741,10 @@ impl Languages {
                 _ => {}
             }
         }
-        if let Node::Repeat(inner, 0, high) = *self.node(a)
-            && min == 0
-            && high == 1
+        if let Node::Repeat(inner, low, high) = *self.node(a)
+            && let Some((low, high)) = nested_counts(low, high, min, max)
         {
-            return self.repeat(inner, 0, max);
+            return self.repeat(inner, low, high);
         }
         self.intern(Node::Repeat(a, min, max))
     }
@@ -711,19 +765,25 @@ impl Languages {
         self.repeat(any, min, max)
     }
 
-    /// A zero-width assertion, to be used as a part of a concatenation. Ahead: a text of `a` comes next. Behind: the
-    /// text from its very beginning up to this point is in `a`; so a look-behind that may begin anywhere is
-    /// `concat(ALL, ...)`, the beginning of the text is `EPSILON` and its end is a negated look-ahead for any character.
+    /// A zero-width assertion, to be used as a part of a concatenation. Ahead: the text from this point up to its very end
+    /// is in `a`. Behind: the text from its very beginning up to this point is in `a`. So an assertion that may end or
+    /// begin anywhere is `concat(..., ALL)` or `concat(ALL, ...)`, and `EPSILON` is the end or the beginning of the text.
     ///
     /// Assertions see the whole rest of the text only if no intersection or complement stands around them: build those
     /// around complete expressions.
     pub fn look(&mut self, look: Look, a: Language) -> Language {
         let (never, always) =
             if look.negated { (Language::EPSILON, Language::EMPTY) } else { (Language::EMPTY, Language::EPSILON) };
+        let facts = self.facts(a);
         match a {
             Language::EMPTY => never,
             Language::ALL => always,
-            _ if !look.behind && self.facts(a).nullable && !self.facts(a).looks => always,
+            _ if look.behind && facts.looks_ahead && !facts.here => {
+                let here = self.intern(Node::Here);
+                let rest = self.concat(here, Language::ALL);
+                let a = self.concat(a, rest);
+                self.intern(Node::Look(look, a))
+            }
             _ => self.intern(Node::Look(look, a)),
         }
     }
@@ -774,6 +834,24 @@ fn residue_distance(modulus: &BigUint, remainder: &BigUint, after_point: Option<
     UNBOUNDED
 }
 
+/// The bounds of `(x{low,high}){min,max}` as one counter, if the counts that it allows have no gap.
+fn nested_counts(low: u32, high: u32, min: u32, max: u32) -> Option<(u32, u32)> {
+    // From k rounds to k + 1 the counts go from k * high to (k + 1) * low; the first step is the widest.
+    let gapless = max == min || high == UNBOUNDED || {
+        let (low, high, min) = (u64::from(low), u64::from(high), u64::from(min));
+        min * high + 1 >= (min + 1) * low
+    };
+    if !gapless || (min == 0 && low > 1 && high == UNBOUNDED) {
+        return None;
+    }
+    let product = |a: u32, b: u32| match a.checked_mul(b) {
+        _ if a == UNBOUNDED || b == UNBOUNDED => Some(UNBOUNDED),
+        Some(UNBOUNDED) | None => None,
+        some => some,
+    };
+    Some((low.checked_mul(min).filter(|&x| x != UNBOUNDED)?, product(high, max)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -817,7 +895,8 @@ mod tests {
         let mut l = Languages::new();
         let a = l.literal("a");
         let ab = l.set(CharSet::new([(97, 98)]));
-        let ahead = l.look(Look { behind: false, negated: false }, a);
+        let next_is_a = l.concat(a, Language::ALL);
+        let ahead = l.look(Look { behind: false, negated: false }, next_is_a);
         let left = l.concat(ahead, ab);
         let c = l.literal("c");
         let x = l.literal("x");
