@@ -552,11 +552,15 @@ impl Algebra {
                 names.push(self.formulas.name(&text));
             }
         }
-        // Members that the residual speaks of bring the end nearer.
-        let (near, far): (Vec<Name>, Vec<Name>) = names.into_iter().partition(|&n| self.touches(state.residual, n));
-        for name in near.into_iter().chain(far) {
-            if !self.object_moves(state, name)?.is_empty() {
-                return Ok(true);
+        // Only a member that changes the residual brings the end nearer; and each change makes it smaller.
+        for name in names {
+            if !self.touches(state.residual, name) {
+                continue;
+            }
+            for (value, next) in self.object_steps(state, name)? {
+                if next.residual != state.residual && self.is_satisfiable(value)? && self.object_is_viable(next)? {
+                    return Ok(true);
+                }
             }
         }
         Ok(false)
