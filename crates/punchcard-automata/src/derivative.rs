@@ -5,8 +5,10 @@
 //! match nothing here (`ALL` where no assertion is in the way). So a look-ahead becomes an intersection with everything
 //! that follows, also from within a loop, and a look-behind is a language that is stepped along with the text.
 
+use crate::alphabet::Alphabet;
 use crate::charset::{CharSet, MAX};
 use crate::languages::{Language, Languages, Node, UNBOUNDED};
+use crate::machine::Machine;
 use std::sync::Arc;
 
 /// What one state does on every character: `targets[i]` for code points from `starts[i]` up to the next start.
@@ -85,13 +87,21 @@ impl Languages {
                 starts.push(c + 1);
             }
         }
+        let machines: Vec<Arc<dyn Machine>> =
+            frontier.machines.iter().map(|&(id, _)| self.machines[id as usize].clone()).collect();
+        let mut alphabets: Vec<&Alphabet> =
+            machines.iter().zip(&frontier.machines).map(|(machine, (_, state))| machine.alphabet(state)).collect();
+        alphabets.sort_unstable_by_key(|&alphabet| std::ptr::from_ref(alphabet));
+        alphabets.dedup_by(|a, b| std::ptr::eq(*a, *b));
+        alphabets.iter().for_each(|alphabet| starts.extend_from_slice(alphabet.starts()));
         starts.sort_unstable();
         starts.dedup();
-        // Characters that are in the same sets and in no list lead to the same state: one derivative for all of them.
+        // Characters of the same sets and classes that are in no list lead to the same state: one derivative for them all.
         frontier.chars.sort_unstable();
         let sets: Vec<CharSet> = frontier.sets.iter().map(|&s| self.sets[s as usize].clone()).collect();
         let mut known: hashbrown::HashMap<Vec<u64>, Language, rustc_hash::FxBuildHasher> = Default::default();
-        let mut cursors = vec![0usize; sets.len()];
+        let mut cursors = vec![0usize; sets.len() + alphabets.len()];
+        let (set_words, mut signature) = (sets.len().div_ceil(64), Vec::new());
         let (mut out_starts, mut out_targets) = (Vec::new(), Vec::new());
         for &start in &starts {
             let target = if (0xD800..=0xDFFF).contains(&start) {
@@ -99,7 +109,8 @@ impl Languages {
             } else if frontier.chars.binary_search(&start).is_ok() {
                 self.derivative(id, start)
             } else {
-                let mut signature = vec![0u64; sets.len().div_ceil(64)];
+                signature.clear();
+                signature.resize(set_words, 0u64);
                 for (i, set) in sets.iter().enumerate() {
                     let ranges = set.ranges();
                     while cursors[i] < ranges.len() && ranges[cursors[i]].1 < start {
@@ -109,11 +120,17 @@ impl Languages {
                         signature[i / 64] |= 1 << (i % 64);
                     }
                 }
+                for (cursor, alphabet) in cursors[sets.len()..].iter_mut().zip(&alphabets) {
+                    while alphabet.starts().get(*cursor + 1).is_some_and(|&next| next <= start) {
+                        *cursor += 1;
+                    }
+                    signature.push(alphabet.classes()[*cursor].into());
+                }
                 match known.get(&signature) {
                     Some(&target) => target,
                     None => {
                         let target = self.derivative(id, start);
-                        known.insert(signature, target);
+                        known.insert(signature.clone(), target);
                         target
                     }
                 }
@@ -145,7 +162,7 @@ impl Languages {
             Node::Union(items) | Node::And(items) => items.iter().for_each(|&i| self.frontier(i, out)),
             Node::Not(a) | Node::Repeat(a, ..) => self.frontier(*a, out),
             Node::Look(_, a) => self.frontier(*a, out),
-            Node::Machine(id, _) => out.sets.extend_from_slice(&self.machines[*id as usize].classes),
+            Node::Machine(id, state) => out.machines.push((*id, state.clone())),
             Node::Residue { .. } => {
                 out.chars.extend(u32::from(b'0')..=u32::from(b'9'));
                 out.chars.push(u32::from(b'.'));
@@ -460,4 +477,5 @@ impl Languages {
 struct Frontier {
     sets: Vec<u32>,
     chars: Vec<u32>,
+    machines: Vec<(u32, Arc<[u8]>)>,
 }

@@ -5,7 +5,7 @@
 
 use crate::charset::CharSet;
 use crate::derivative::Transitions;
-use crate::machine::Registered;
+use crate::machine::Machine;
 use hashbrown::HashMap;
 use num_bigint::BigUint;
 use num_integer::Integer;
@@ -124,7 +124,7 @@ pub struct Languages {
     set_ids: FxMap<CharSet, u32>,
     pub(crate) lists: Vec<Arc<[Box<str>]>>,
     list_ids: FxMap<Arc<[Box<str>]>, u32>,
-    pub(crate) machines: Vec<Registered>,
+    pub(crate) machines: Vec<Arc<dyn Machine>>,
     pub(crate) transitions: Vec<Option<Arc<Transitions>>>,
     pub(crate) viable: FxMap<Language, bool>,
     /// The most expressions the store may hold.
@@ -271,7 +271,7 @@ impl Languages {
             }
             Node::Residue { .. } => node.hash(&mut h),
             Node::Look(look, a) => (look, self.fingerprint(*a)).hash(&mut h),
-            Node::Machine(id, state) => (self.machines[*id as usize].machine.name(), state).hash(&mut h),
+            Node::Machine(id, state) => (self.machines[*id as usize].name(), state).hash(&mut h),
         }
         // One more round, as the low bits of the hash are used elsewhere.
         h.finish().wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
@@ -384,7 +384,7 @@ impl Languages {
             }
             Node::Here => Facts { nullable: true, plain: false, here: true, ..base },
             Node::Machine(id, state) => {
-                let machine = &self.machines[*id as usize].machine;
+                let machine = &self.machines[*id as usize];
                 let (nullable, min_len, max_len) = (machine.accepts(state), machine.least(state), machine.most(state));
                 Facts { nullable, min_len, max_len, ..base }
             }
@@ -398,18 +398,16 @@ impl Languages {
         if set.is_empty() {
             return Language::EMPTY;
         }
-        let id = self.set_id(set);
+        let id = match self.set_ids.get(&set) {
+            Some(&id) => id,
+            None => {
+                let id = self.sets.len() as u32;
+                self.set_ids.insert(set.clone(), id);
+                self.sets.push(set);
+                id
+            }
+        };
         self.intern(Node::Set(id))
-    }
-
-    pub(crate) fn set_id(&mut self, set: CharSet) -> u32 {
-        if let Some(&id) = self.set_ids.get(&set) {
-            return id;
-        }
-        let id = self.sets.len() as u32;
-        self.set_ids.insert(set.clone(), id);
-        self.sets.push(set);
-        id
     }
 
     /// Any one character.

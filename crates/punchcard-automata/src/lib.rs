@@ -8,17 +8,23 @@
 //! * [`languages`]: the expressions and their simplifying constructors.
 //! * [`derivative`]: transitions.
 //! * [`emptiness`]: whether a language has any text at all, and its shortest one.
-//! * [`machine`]: languages that code describes, by the steps of an automaton.
+//! * [`machine`]: languages that code describes, by the steps of an automaton; [`alphabet`]: what it tells apart.
+//! * [`formats`]: the `format`s of JSON Schema.
+//! * [`pattern`]: regular expressions of ECMA-262.
 //! * [`decimal`]: exact numbers; `number`: the plain spellings of numbers within bounds, and of multiples.
 
+pub mod alphabet;
 pub mod charset;
 pub mod decimal;
 mod derivative;
 mod emptiness;
+pub mod formats;
 pub mod languages;
 pub mod machine;
 mod number;
+pub mod pattern;
 
+pub use alphabet::Alphabet;
 pub use charset::CharSet;
 pub use decimal::Decimal;
 pub use derivative::Transitions;

@@ -9,18 +9,18 @@
 //! states few (texts with the same future should be the same bytes) and prefer an expression where one stays readable.
 //!
 //! ```
-//! use punchcard_automata::{CharSet, Languages, Machine};
+//! use punchcard_automata::{Alphabet, CharSet, Languages, Machine};
 //! use std::sync::Arc;
 //!
 //! /// Balanced parentheses: the state is how many are open.
 //! #[derive(Debug)]
-//! struct Balanced([CharSet; 2]);
+//! struct Balanced(Alphabet);
 //!
 //! impl Machine for Balanced {
 //!     fn name(&self) -> &'static str {
 //!         "balanced parentheses"
 //!     }
-//!     fn classes(&self) -> &[CharSet] {
+//!     fn alphabet(&self, _state: &[u8]) -> &Alphabet {
 //!         &self.0
 //!     }
 //!     fn start(&self) -> Box<[u8]> {
@@ -42,12 +42,12 @@
 //! }
 //!
 //! let mut languages = Languages::new();
-//! let machine = Balanced([CharSet::single('('), CharSet::single(')')]);
+//! let machine = Balanced(Alphabet::new(&[CharSet::single('('), CharSet::single(')')]));
 //! let balanced = languages.machine(Arc::new(machine));
 //! assert!(languages.matches(balanced, "(()())") && !languages.matches(balanced, "(()"));
 //! ```
 
-use crate::charset::CharSet;
+use crate::alphabet::Alphabet;
 use crate::languages::{Language, Languages, Node};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -60,8 +60,8 @@ pub trait Machine: Debug + Send + Sync {
     /// A name of its own: two machines of one name are taken for the same.
     fn name(&self) -> &'static str;
 
-    /// The sets that decide a step: characters that are in the same ones do the same, in every state.
-    fn classes(&self) -> &[CharSet];
+    /// The classes of characters that a state tells apart: those of one class lead from it to the same state.
+    fn alphabet(&self, state: &[u8]) -> &Alphabet;
 
     /// The state before the first character.
     fn start(&self) -> Box<[u8]>;
@@ -83,20 +83,12 @@ pub trait Machine: Debug + Send + Sync {
     }
 }
 
-/// A machine in a store, with the ids of its classes.
-#[derive(Clone, Debug)]
-pub(crate) struct Registered {
-    pub(crate) machine: Arc<dyn Machine>,
-    pub(crate) classes: Arc<[u32]>,
-}
-
 impl Languages {
     /// The texts that a machine accepts.
     pub fn machine(&mut self, machine: Arc<dyn Machine>) -> Language {
-        let known = self.machines.iter().position(|m| m.machine.name() == machine.name());
+        let known = self.machines.iter().position(|known| known.name() == machine.name());
         let id = known.unwrap_or_else(|| {
-            let classes = machine.classes().iter().map(|set| self.set_id(set.clone())).collect();
-            self.machines.push(Registered { machine: machine.clone(), classes });
+            self.machines.push(machine.clone());
             self.machines.len() - 1
         });
         self.intern(Node::Machine(id as u32, machine.start().into()))
@@ -105,7 +97,7 @@ impl Languages {
     /// What is left of a machine's language after `c`.
     pub(crate) fn step_machine(&mut self, id: u32, state: &[u8], c: u32) -> Language {
         let Some(c) = char::from_u32(c) else { return Language::EMPTY };
-        match self.machines[id as usize].machine.step(state, c) {
+        match self.machines[id as usize].step(state, c) {
             Some(next) => self.intern(Node::Machine(id, next.into())),
             None => Language::EMPTY,
         }

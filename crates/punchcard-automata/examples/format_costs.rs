@@ -1,0 +1,74 @@
+//! What each format costs: the time to build it and to take the first 20 transitions, and the states that a text meets.
+//!
+//!     cargo run --release -p punchcard-automata --example format_costs
+
+use punchcard_automata::{Languages, formats};
+use std::time::Instant;
+
+const TYPICAL: [(&str, &str); 19] = [
+    ("date", "2024-02-29"),
+    ("date-time", "1998-12-31T15:59:60.123-08:00"),
+    ("duration", "P3Y6M4DT12H30M5S"),
+    ("email", "maria.sanchez+lists@mail.example.com"),
+    ("hostname", "services-01.eu-west.example.com"),
+    ("idn-email", "δοκιμή@παράδειγμα.gr"),
+    ("idn-hostname", "straße.münchen.example.de"),
+    ("ipv4", "192.168.100.254"),
+    ("ipv6", "2001:db8:85a3::8a2e:370:7334"),
+    ("iri", "https://例え.jp/パス?キー=値#節"),
+    ("iri-reference", "../パス?キー=値#節"),
+    ("json-pointer", "/paths/~1users~1{id}/get/0"),
+    ("regex", r"^(?<area>[A-Z]{2,3})-\d+(?:\.\d*)?$"),
+    ("relative-json-pointer", "2/items/0/name"),
+    ("time", "08:30:06.283185+05:30"),
+    ("uri", "https://user@www.example.com:8080/a/b%20c?x=1&y=2#top"),
+    ("uri-reference", "/a/b%20c?x=1&y=2#top"),
+    ("uri-template", "http://example.com/{version}/users{/id}{?fields*,limit:3}"),
+    ("uuid", "123e4567-e89b-12d3-a456-426614174000"),
+];
+
+fn main() {
+    println!("| format | build, µs | first 20 transitions, µs | all, µs | again, µs | states | expressions | KB |");
+    println!("|---|---:|---:|---:|---:|---:|---:|---:|");
+    for (format, text) in TYPICAL {
+        // Once before, for the tables that a process makes once.
+        let mut languages = Languages::new();
+        let start = formats::language(format, &mut languages).expect("it is on the list");
+        assert!(languages.matches(start, text), "{format} {text}");
+
+        let mut languages = Languages::new();
+        let began = Instant::now();
+        let start = formats::language(format, &mut languages).expect("it is on the list");
+        let built = began.elapsed();
+        let mut states = vec![start];
+        let (mut first, mut at) = (None, start);
+        for (i, c) in text.chars().enumerate() {
+            at = languages.transitions(at).target(c as u32);
+            assert!(languages.is_viable(at).expect("formats are small"));
+            states.push(at);
+            if i == 19 {
+                first = Some(began.elapsed() - built);
+            }
+        }
+        let all = began.elapsed() - built;
+        let began = Instant::now();
+        let mut again = start;
+        for c in text.chars() {
+            again = languages.transitions(again).target(c as u32);
+        }
+        assert_eq!(again, at);
+        let warm = began.elapsed();
+        states.sort_unstable();
+        states.dedup();
+        println!(
+            "| {format} | {} | {} | {} | {:.1} | {} | {} | {} |",
+            built.as_micros(),
+            first.unwrap_or(all).as_micros(),
+            all.as_micros(),
+            warm.as_nanos() as f64 / 1000.0,
+            states.len(),
+            languages.len(),
+            languages.memory_size() / 1024,
+        );
+    }
+}

@@ -1,0 +1,219 @@
+//! `regex`: a pattern that ECMA-262 takes as valid in Unicode mode (the `u` flag), as JSON Schema asks for it.
+//!
+//! Brackets nest, so no regular expression says this; the [`Machine`] here reads a pattern as a parser does, with a stack
+//! of open groups, and also keeps the early errors: a range or a quantifier out of order, a group name used twice, a
+//! reference to a group that does not exist.
+//!
+//! Stricter than the standard, to keep states few:
+//! * at most 200 groups are open at once, and a back-reference is at most `\200`;
+//! * a quantifier has at most 9 digits before the comma and 10 after it;
+//! * group names are ASCII, and each stands for one group (ES2025 lets alternatives share one);
+//! * of a range whose ends are written as characters beyond ASCII, it must be seen from their blocks that they are in
+//!   order (`[а-я]` and `[一-龥]` are, `[à-ç]` is not; written with `\u`, all are).
+//!
+//! Flags in groups (`(?i:...)`, ES2025) are not admitted either.
+
+mod class;
+mod escape;
+mod properties;
+mod state;
+
+use crate::alphabet::Alphabet;
+use crate::charset::CharSet;
+use crate::languages::{Language, Languages};
+use crate::machine::Machine;
+use class::Class;
+use escape::{Escape, Place};
+use state::{Pattern, Spot};
+use std::sync::{Arc, LazyLock};
+
+/// The most groups that are open at once, and the highest back-reference.
+const MAX_GROUPS: usize = 200;
+const MAX_LEAST: u64 = 999_999_999;
+const MAX_MOST: u64 = 9_999_999_999;
+
+/// `regex`.
+pub(super) fn regex(l: &mut Languages) -> Language {
+    l.machine(Arc::new(Regex))
+}
+
+#[derive(Debug)]
+struct Regex;
+
+impl Machine for Regex {
+    fn name(&self) -> &'static str {
+        "ECMA-262 patterns"
+    }
+
+    fn alphabet(&self, state: &[u8]) -> &Alphabet {
+        /// The characters that mean something outside of classes, names and escapes.
+        static SYNTAX: LazyLock<Alphabet> = LazyLock::new(|| each("^$\\.*+?()[]{}|,:=!<0123456789".chars()));
+        static PRINTABLE: LazyLock<Alphabet> = LazyLock::new(|| each(' '..='~'));
+        let Some(pattern) = Pattern::unpack(state) else { return &PRINTABLE };
+        match pattern.spot {
+            Spot::ClassOpen | Spot::Class(_) | Spot::Escape(_, Escape::Nul) => &class::ALPHABET,
+            Spot::GroupAngle | Spot::GroupName(_) | Spot::ReferenceName(_) | Spot::Escape(..) => &PRINTABLE,
+            _ => &SYNTAX,
+        }
+    }
+
+    fn start(&self) -> Box<[u8]> {
+        Pattern::default().pack()
+    }
+
+    fn step(&self, state: &[u8], c: char) -> Option<Box<[u8]>> {
+        let mut pattern = Pattern::unpack(state)?;
+        pattern.spot = pattern.next(c)?;
+        Some(pattern.pack())
+    }
+
+    fn accepts(&self, state: &[u8]) -> bool {
+        Pattern::unpack(state).is_some_and(|pattern| pattern.is_complete())
+    }
+
+    fn least(&self, state: &[u8]) -> u32 {
+        let Some(pattern) = Pattern::unpack(state) else { return 0 };
+        let open = pattern.open.len() as u32;
+        if pattern.is_complete() { 0 } else { open.max(1) }
+    }
+}
+
+impl Pattern {
+    fn is_complete(&self) -> bool {
+        let wanted = match self.spot {
+            Spot::Term { .. } | Spot::AfterQuantifier | Spot::Escape(Place::Pattern, Escape::Nul) => self.wanted,
+            Spot::Reference(number) => self.wanted.max(number),
+            _ => return false,
+        };
+        self.open.is_empty() && wanted <= self.groups && self.wanted_names.is_empty()
+    }
+
+    /// Where the pattern stands after one more character.
+    fn next(&mut self, c: char) -> Option<Spot> {
+        let atom = Spot::Term { quantifiable: true };
+        match std::mem::take(&mut self.spot) {
+            Spot::Term { quantifiable } => self.term(quantifiable, c),
+            Spot::AfterQuantifier if c == '?' => Some(Spot::default()),
+            Spot::AfterQuantifier => self.term(false, c),
+            Spot::Least(digits) => match c {
+                '0'..='9' => Some(Spot::Least(Some(append(digits, c, MAX_LEAST)?))),
+                ',' => Some(Spot::Most(digits?, None)),
+                '}' => digits.map(|_| Spot::AfterQuantifier),
+                _ => None,
+            },
+            Spot::Most(least, digits) => match c {
+                '0'..='9' => Some(Spot::Most(least, Some(append(digits, c, MAX_MOST)?))),
+                '}' if digits.is_none_or(|most| least <= most) => Some(Spot::AfterQuantifier),
+                _ => None,
+            },
+            Spot::GroupOpen if c == '?' => Some(Spot::GroupKind),
+            Spot::GroupOpen => {
+                self.open_group(true)?;
+                self.count_group();
+                self.term(false, c)
+            }
+            Spot::GroupKind => match c {
+                ':' => self.open_group(true),
+                '=' | '!' => self.open_group(false),
+                '<' => Some(Spot::GroupAngle),
+                _ => None,
+            },
+            Spot::GroupAngle => match c {
+                '=' | '!' => self.open_group(false),
+                _ => name_part("", c).map(Spot::GroupName),
+            },
+            Spot::GroupName(name) if c == '>' => {
+                self.name_group(name)?;
+                self.count_group();
+                self.open_group(true)
+            }
+            Spot::GroupName(name) => name_part(&name, c).map(Spot::GroupName),
+            Spot::Reference(number) if c.is_ascii_digit() => {
+                let number = append(Some(number.into()), c, MAX_GROUPS as u64)?;
+                Some(Spot::Reference(number as u8))
+            }
+            Spot::Reference(number) => {
+                self.wanted = self.wanted.max(number);
+                self.forget_wanted();
+                self.term(true, c)
+            }
+            Spot::NamedReference if c == '<' => Some(Spot::ReferenceName(String::new())),
+            Spot::NamedReference => None,
+            Spot::ReferenceName(name) if c == '>' && !name.is_empty() => {
+                if !self.names.contains(&name) && !self.wanted_names.contains(&name) {
+                    self.wanted_names.push(name);
+                    self.wanted_names.sort_unstable();
+                }
+                Some(atom)
+            }
+            Spot::ReferenceName(name) => name_part(&name, c).map(Spot::ReferenceName),
+            Spot::ClassOpen if c == '^' => Some(Spot::Class(Class::default())),
+            Spot::ClassOpen => class::next(Class::default(), c),
+            Spot::Class(class) => class::next(class, c),
+            Spot::Escape(Place::Pattern, Escape::Nul) => {
+                if c.is_ascii_digit() {
+                    None
+                } else {
+                    self.term(true, c)
+                }
+            }
+            Spot::Escape(place, escape) => escape::next(place, escape, c),
+        }
+    }
+
+    /// A character where a term may begin, or the quantifier of the one before.
+    fn term(&mut self, quantifiable: bool, c: char) -> Option<Spot> {
+        let quantifier = |spot: Spot| quantifiable.then_some(spot);
+        match c {
+            '^' | '$' | '|' => Some(Spot::default()),
+            '\\' => Some(Spot::Escape(Place::Pattern, Escape::Start)),
+            '(' => (self.open.len() < MAX_GROUPS).then_some(Spot::GroupOpen),
+            ')' => self.open.pop().map(|quantifiable| Spot::Term { quantifiable }),
+            '[' => Some(Spot::ClassOpen),
+            '*' | '+' | '?' => quantifier(Spot::AfterQuantifier),
+            '{' => quantifier(Spot::Least(None)),
+            '}' | ']' => None,
+            _ => Some(Spot::Term { quantifiable: true }),
+        }
+    }
+
+    /// A group begins. An assertion takes no quantifier after its end.
+    fn open_group(&mut self, quantifiable: bool) -> Option<Spot> {
+        self.open.push(quantifiable);
+        Some(Spot::default())
+    }
+
+    fn count_group(&mut self) {
+        self.groups = self.groups.saturating_add(1).min(MAX_GROUPS as u8);
+        self.forget_wanted();
+    }
+
+    fn forget_wanted(&mut self) {
+        if self.wanted <= self.groups {
+            self.wanted = 0;
+        }
+    }
+
+    fn name_group(&mut self, name: String) -> Option<()> {
+        self.wanted_names.retain(|wanted| *wanted != name);
+        let at = self.names.binary_search(&name).err()?;
+        self.names.insert(at, name);
+        Some(())
+    }
+}
+
+/// An alphabet that tells each of the characters apart.
+fn each(chars: impl Iterator<Item = char>) -> Alphabet {
+    Alphabet::new(&chars.map(CharSet::single).collect::<Vec<_>>())
+}
+
+/// A number with one more digit, unless it passes `most`.
+fn append(number: Option<u64>, digit: char, most: u64) -> Option<u64> {
+    Some(10 * number.unwrap_or(0) + u64::from(digit.to_digit(10)?)).filter(|&number| number <= most)
+}
+
+/// A group name with one more character.
+fn name_part(name: &str, c: char) -> Option<String> {
+    let fits = c.is_ascii_alphabetic() || c == '_' || c == '$' || (c.is_ascii_digit() && !name.is_empty());
+    fits.then(|| format!("{name}{c}"))
+}
