@@ -70,7 +70,7 @@ def type_adapter(model: Any) -> TypeAdapter[Any]:
 def adapter_schema(adapter: TypeAdapter[Any]) -> JsonSchema:
     """The JSON Schema of what an adapter validates. Raises `InvalidSchemaError` if it has no JSON form."""
     try:
-        return cast(JsonSchema, _tidy(adapter.json_schema(schema_generator=_Generator)))
+        return cast(JsonSchema, map_schema(adapter.json_schema(schema_generator=_Generator), _tidied))
     except _TYPE_ERRORS as error:
         raise InvalidSchemaError(f"The type has no JSON Schema: {_first_line(error)}") from error
 
@@ -105,7 +105,7 @@ class Signature:
                 # Pydantic warns of combinations that it takes all the same; nobody can act on that here.
                 warnings.simplefilter("ignore", UserWarning)
                 self._model = self._build_model(_annotations(function))
-                schema = _tidy(self._model.model_json_schema(schema_generator=_Generator))
+                schema = map_schema(self._model.model_json_schema(schema_generator=_Generator), _tidied)
         except _TYPE_ERRORS as error:
             raise ToolError(
                 f"The arguments of {self.name} cannot be described: {_first_line(error)}", tool=self.name
@@ -260,34 +260,43 @@ def _closed(schema: JsonSchemaValue) -> JsonSchemaValue:
     return schema
 
 
-_FREE_FORMATS = frozenset({"binary", "path", "file-path", "directory-path", "password"})
-_MAPS_OF_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "dependentSchemas"})
+_MAPS_OF_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _DATA = frozenset({"default", "const", "enum", "examples"})
+
+
+def map_schema(schema: Any, change: Callable[[JsonSchema], JsonSchema]) -> Any:
+    """The schema with ``change`` applied to each (sub)schema, outer ones first.
+
+    Walks by keyword, for a property may be named like one, and data in ``enum`` or ``default`` look like a schema.
+    """
+    if isinstance(schema, list):
+        return [map_schema(item, change) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result: JsonSchema = {}
+    for keyword, value in change(schema).items():
+        if keyword in _MAPS_OF_SCHEMAS and isinstance(value, dict):
+            value = {name: map_schema(inner, change) for name, inner in value.items()}
+        elif keyword not in _DATA:
+            value = map_schema(value, change)
+        result[keyword] = value
+    return result
+
+
+_FREE_FORMATS = frozenset({"binary", "path", "file-path", "directory-path", "password"})
 # Constraints under their Python names are those that Pydantic could not apply to the type.
 _UNAPPLIED = frozenset({"ge", "le", "gt", "lt", "multiple_of", "min_length", "max_length"})
 
 
-def _tidy(schema: Any) -> Any:
-    """The schema less its titles and free formats. Walks by keyword: a property may be named ``title``.
-
-    Raises `TypeError` for a constraint that the type cannot have.
-    """
-    if isinstance(schema, list):
-        return [_tidy(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    result: JsonSchema = {}
-    for keyword, value in schema.items():
-        if keyword in _UNAPPLIED:
-            raise TypeError(f"{keyword} does not apply to the type {schema.get('type', 'any')}")
-        if keyword == "title" or (keyword == "format" and value in _FREE_FORMATS):
-            continue
-        if keyword in _MAPS_OF_SCHEMAS:
-            value = {name: _tidy(inner) for name, inner in value.items()}
-        elif keyword not in _DATA:
-            value = _tidy(value)
-        result[keyword] = value
-    return result
+def _tidied(schema: JsonSchema) -> JsonSchema:
+    unapplied = _UNAPPLIED & set(schema)
+    if unapplied:
+        raise TypeError(f"{min(unapplied)} does not apply to the type {schema.get('type', 'any')}")
+    return {
+        keyword: value
+        for keyword, value in schema.items()
+        if keyword != "title" and not (keyword == "format" and value in _FREE_FORMATS)
+    }
 
 
 if sys.version_info >= (3, 12):

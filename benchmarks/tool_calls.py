@@ -1,0 +1,168 @@
+"""How well do models call tools, with the grammar and without?
+
+    python benchmarks/tool_calls.py [--models smollm2-135m] [--grammar on|off|both] [--limit N] [--verbose]
+
+Each of the 40 requests in ``data/tool_calls.json`` is answered by one turn of the model, over the tools of
+``examples/home.py``, greedily. Printed for each model, with the grammar and without:
+
+- valid: answers whose calls all name a tool and fit its schema (one that begins a call and garbles it is invalid);
+- tools: answers that call just the tools that were expected, or none where none serves;
+- arguments: those of them whose arguments are also among the expected ones, defaults filled in;
+- tokens/s of generation, forced tokens included, and seconds for each answer, from request to last token.
+
+An expected call lists for each argument the values that are right, or ``"*"`` where all are; arguments that it does not
+mention must have their default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from punchcard import Agent, GrammarMatcher, Tool, load_tools
+from punchcard.agent import load_model
+from punchcard.errors import PunchcardError
+from punchcard.generation import Model
+from punchcard.grammars import compile_schema
+
+HERE = Path(__file__).parent
+Call = dict[str, Any]
+
+
+class Judge:
+    """Says of an answer's calls whether they are valid, and whether they are right."""
+
+    def __init__(self, model: Model, tools: Sequence[Tool]) -> None:
+        self._model = model
+        self._tools = {tool.name: tool for tool in tools}
+
+    def is_valid(self, call: Call) -> bool:
+        """Whether the call names a tool, its arguments match the schema, and the function would take them."""
+        tool = self._tools.get(call["name"])
+        if tool is None:
+            return False
+        matcher = GrammarMatcher(compile_schema(self._model, tool.parameters, profile="spec"))
+        if not (matcher.accept_string(json.dumps(call["arguments"])) and matcher.is_accepting()):
+            return False
+        try:
+            tool.signature.bind(call["arguments"])
+        except PunchcardError:
+            return False
+        return True
+
+    def has_right_arguments(self, calls: Sequence[Call], expected: Sequence[Call]) -> bool:
+        """Whether the calls match the expected ones, in any order."""
+        rest = list(calls)
+        for wanted in expected:
+            match = next((call for call in rest if self._matches(call, wanted)), None)
+            if match is None:
+                return False
+            rest.remove(match)
+        return not rest
+
+    def _matches(self, call: Call, wanted: Call) -> bool:
+        if call["name"] != wanted["name"]:
+            return False
+        properties = self._tools[call["name"]].parameters["properties"]
+        for name, schema in properties.items():
+            right = wanted["arguments"].get(name, [schema.get("default")])
+            given = call["arguments"].get(name, schema.get("default"))
+            if right != "*" and not any(_same(given, value) for value in right):
+                return False
+        return True
+
+
+def _same(given: Any, right: Any) -> bool:
+    """Equality of JSON data, up to the case of strings and to members of nested objects that are left at a default."""
+    if isinstance(given, str) and isinstance(right, str):
+        return given.casefold().strip(" .") == right.casefold()
+    if isinstance(given, dict) and isinstance(right, dict):
+        defaults = {"minute": 0, "unit": "piece", "quantity": None}
+        return all(_same(given.get(k, defaults.get(k)), right.get(k, defaults.get(k))) for k in {*given, *right})
+    if isinstance(given, list) and isinstance(right, list):
+        return len(given) == len(right) and all(map(_same, given, right))
+    # In Python 1 == True; in JSON it is not.
+    return bool(given == right) and isinstance(given, bool) == isinstance(right, bool)
+
+
+def measure(model: Model, tools: Sequence[Tool], requests: Sequence[Any], *, grammar: bool, verbose: bool) -> Call:
+    """The figures of one model in one mode."""
+    judge = Judge(model, tools)
+    agent = Agent(tools, model, grammar=grammar)
+    agent.complete("Good morning")  # what is computed once for all requests is not counted
+    counts = {"valid": 0, "tools": 0, "arguments": 0}
+    tokens = forced = 0
+    writing = seconds = 0.0
+    for request in tqdm(requests, desc=f"{model.name}, {'with' if grammar else 'without'} grammar", disable=None):
+        agent.reset()
+        started = time.perf_counter()
+        answer = agent.complete(request["query"])
+        seconds += time.perf_counter() - started
+        calls = answer["function_calls"]
+        begun = agent.tool_format.trigger in answer["text"] or '"name":' in answer["text"]
+        valid = answer["success"] and all(map(judge.is_valid, calls)) and not (begun and not calls)
+        alternatives = request["calls"]
+        names = sorted(call["name"] for call in calls)
+        right_tools = any(names == sorted(call["name"] for call in expected) for expected in alternatives)
+        right = valid and any(judge.has_right_arguments(calls, expected) for expected in alternatives)
+        counts["valid"] += valid
+        counts["tools"] += right_tools
+        counts["arguments"] += right
+        tokens += answer["timings"]["generated_tokens"]
+        forced += answer["timings"]["forced_tokens"]
+        writing += answer["timings"]["generation_seconds"]
+        if verbose and not right:
+            mark = "arguments" if right_tools and valid else "tool" if valid else "invalid"
+            tqdm.write(
+                f"  {mark:9} {request['query']}\n            {json.dumps(calls) if calls else answer['text'][:200]!r}"
+            )
+    share = {name: round(100 * count / len(requests), 1) for name, count in counts.items()}
+    return {
+        "model": model.name,
+        "grammar": grammar,
+        **share,
+        "tokens_per_second": round(tokens / writing, 1),
+        "forced_share": round(100 * forced / max(tokens, 1), 1),
+        "seconds_per_answer": round(seconds / len(requests), 2),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument(
+        "--models", default="smollm2-135m,qwen2.5-coder-1.5b", help="names or paths, with commas between"
+    )
+    parser.add_argument("--tools", default=HERE.parent / "examples" / "home.py")
+    parser.add_argument("--requests", default=HERE / "data" / "tool_calls.json", type=Path)
+    parser.add_argument("--grammar", choices=("on", "off", "both"), default="both")
+    parser.add_argument("--limit", type=int, help="only so many requests")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON lines")
+    parser.add_argument("--verbose", action="store_true", help="print what went wrong")
+    arguments = parser.parse_args()
+    requests = json.loads(arguments.requests.read_text())[: arguments.limit]
+    tools = load_tools(arguments.tools)
+    rows = []
+    for name in arguments.models.split(","):
+        model = load_model(name)
+        for grammar in {"on": [True], "off": [False], "both": [True, False]}[arguments.grammar]:
+            rows.append(measure(model, tools, requests, grammar=grammar, verbose=arguments.verbose))
+            if arguments.json:
+                print(json.dumps(rows[-1]), flush=True)
+    if not arguments.json:
+        print("| model | grammar | valid | right tools | right arguments | tokens/s | s per answer |")
+        print("|---|---|---|---|---|---|---|")
+        for row in rows:
+            print(
+                f"| {row['model']} | {'on' if row['grammar'] else 'off'} | {row['valid']:g} % | {row['tools']:g} % "
+                f"| {row['arguments']:g} % | {row['tokens_per_second']:g} | {row['seconds_per_answer']:g} |"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""Qwen 2.5 (also Coder), Qwen 3, QwQ: one JSON object in a `<tool_call>` block for each call.
+
+The chat template shows the tools itself. Qwen 2.5 Coder often begins with a fence or with the bare object instead of
+the tag.
+"""
+
+from __future__ import annotations
+
+from punchcard.formats.base import ToolFormat
+
+FORMAT = ToolFormat(
+    name="qwen_json",
+    markers=("<tool_call>\\n{", '{"name": <function-name>'),
+    section_begin="",
+    begin="<tool_call>\n",
+    end="\n</tool_call>",
+    separator="\n",
+    section_end="",
+    empty=None,
+    system=(
+        "You may call functions to serve the user. These are the functions:\n<tools>\n{tools}\n</tools>\n"
+        "For each call write a JSON object with its name and arguments within tags:\n"
+        '<tool_call>\n{"name": <name>, "arguments": <arguments>}\n</tool_call>'
+    ),
+    result="<tool_response>\n{content}\n</tool_response>",
+    drift=r"(?:```(?:json|xml)?\s*)?(?:<tools?(?:_call)?>\s*)?\[?\s*",
+)

@@ -1,0 +1,60 @@
+"""Chat templates: Jinja programs that come with a model and turn messages into its prompt.
+
+A template is code from whoever made the model file, so it runs in Jinja's sandbox.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NoReturn
+
+import jinja2
+from jinja2.ext import loopcontrols
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from punchcard.errors import ModelError
+
+# For a model without a template: the most common layout.
+_CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def render_template(
+    template: str | None,
+    messages: Sequence[dict[str, Any]],
+    tools: Sequence[dict[str, Any]] | None,
+    *,
+    add_generation_prompt: bool = True,
+) -> str:
+    """The prompt that a chat template makes of messages and OpenAI-style tool definitions, up to where the answer
+    begins. Without a template, ChatML. Raises `ModelError` if it cannot be rendered."""
+    try:
+        return _compile(template or _CHATML).render(
+            messages=messages, tools=tools, add_generation_prompt=add_generation_prompt
+        )
+    except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
+        raise ModelError(f"The model's chat template cannot be rendered: {error}") from error
+
+
+@functools.lru_cache(maxsize=32)
+def _compile(template: str) -> jinja2.Template:
+    # The settings and helpers that templates are written for.
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+    environment.filters["tojson"] = _tojson
+    environment.globals["raise_exception"] = _raise
+    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+    return environment.from_string(template)
+
+
+def _tojson(value: Any, indent: int | None = None) -> str:
+    # Jinja's own filter escapes for HTML, which models have not seen.
+    return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+def _raise(message: str) -> NoReturn:
+    raise jinja2.TemplateError(message)

@@ -1,0 +1,342 @@
+"""The decoding loop: a model, its cache, and what may come next.
+
+A `Decoder` writes one text after one prompt, in stretches of three kinds: free (the model alone), constrained (a
+matcher's masks), and given (text that stands already, such as the frame of a tool call). Each stretch goes on where the
+last one ended, so a caller composes an answer out of them.
+
+What a grammar leaves no choice about is not generated token by token: the matcher says which text must follow, and it
+is appended in one forward pass, together with the token before it. Where the text ends in a word, a number or a space,
+its last token is left to the model under the mask, because it may be the beginning of what the model would spell as one
+token.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from punchcard.errors import ContextLengthError, MatcherError
+from punchcard.sampling import Sampler, log_probability
+
+if TYPE_CHECKING:
+    from punchcard.tokenizers.info import TokenizerInfo
+
+
+class Model(Protocol):
+    """What a runtime offers; `punchcard.models.LocalModel` is one.
+
+    ``forward`` appends tokens to the cache and returns float32 logits, ``[vocab_size]`` after the last of them or
+    ``[len(ids), vocab_size]``; ``rewind`` goes back to an earlier position.
+    """
+
+    name: str
+    vocab_size: int
+    context_length: int
+    chat_template: str | None
+    bos_token_id: int | None
+    eos_token_ids: list[int]
+
+    @property
+    def tokenizer_info(self) -> TokenizerInfo: ...
+    @property
+    def position(self) -> int: ...
+    def tokenize(self, text: str, *, parse_special: bool = False) -> list[int]: ...
+    def forward(self, ids: Sequence[int], *, all_positions: bool = False) -> NDArray[np.float32]: ...
+    def rewind(self, position: int) -> None: ...
+
+
+class Matcher(Protocol):
+    """The part of `punchcard.GrammarMatcher` that decoding needs."""
+
+    def fill_next_token_bitmask(self, bitmask: Any, index: int = 0) -> bool: ...
+    def accept_token(self, token_id: int) -> bool: ...
+    def is_accepting(self) -> bool: ...
+    def find_jump_forward_string(self) -> str: ...
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C while a model was writing. ``text`` is what it had written, ``result`` what the caller had gathered.
+
+    It is a `KeyboardInterrupt`, so that it ends loops and programs as one does.
+    """
+
+    def __init__(self, text: str, result: Any = None) -> None:
+        super().__init__(f"interrupted after {text!r}" if text else "interrupted")
+        self.text = text
+        self.result = result
+
+
+@dataclass
+class Statistics:
+    """What an answer took. Seconds are wall time; ``forced_tokens``, part of ``tokens``, needed no choice."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    prompt_seconds: float = 0.0
+    tokens: int = 0
+    forced_tokens: int = 0
+    seconds: float = 0.0
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self.tokens / self.seconds if self.seconds else 0.0
+
+    def __add__(self, other: Statistics) -> Statistics:
+        return Statistics(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
+
+
+class Cache:
+    """Which tokens a model has in its cache. One for each model, shared by all who use the model, so that a prompt that
+    begins like the last one is computed only from where it differs."""
+
+    _of_models: ClassVar[weakref.WeakKeyDictionary[Any, Cache]] = weakref.WeakKeyDictionary()
+
+    def __init__(self, model: Model) -> None:
+        self._model = weakref.proxy(model)
+        self.tokens: list[int] = []
+
+    @classmethod
+    def of(cls, model: Model) -> Cache:
+        try:
+            return cls._of_models[model]
+        except KeyError:
+            cls._of_models[model] = cache = cls(model)
+            return cache
+
+    def load(self, tokens: Sequence[int]) -> tuple[NDArray[np.float32], int]:
+        """Makes the cache hold ``tokens`` (at least one). Returns the logits after the last, float32 ``[vocab_size]``,
+        and how many tokens were there already."""
+        shared = 0
+        # The last token is always computed, for its logits.
+        limit = min(len(self.tokens), len(tokens) - 1, self._model.position)
+        while shared < limit and self.tokens[shared] == tokens[shared]:
+            shared += 1
+        self.rewind(shared)
+        return self.append(tokens[shared:]), shared
+
+    def append(self, tokens: Sequence[int], *, all_positions: bool = False) -> NDArray[np.float32]:
+        logits: NDArray[np.float32] = self._model.forward(tokens, all_positions=all_positions)
+        self.tokens.extend(tokens)
+        return logits
+
+    def rewind(self, position: int) -> None:
+        self._model.rewind(position)
+        del self.tokens[position:]
+
+
+@dataclass
+class Stretch:
+    """Part of an answer: its ``tokens``, their ``text``, and ``ended``: ``"stop"`` where it came to its end, ``"eos"``
+    where the model ended the answer, ``"length"`` where the tokens ran out."""
+
+    tokens: list[int] = field(default_factory=list)
+    text: str = ""
+    ended: str = "stop"
+
+
+class Decoder:
+    """Writes an answer after ``prompt`` (token ids), at most ``max_new_tokens`` of it.
+
+    Raises `ContextLengthError` if the prompt leaves no room in the model's context for an answer.
+    """
+
+    def __init__(
+        self, model: Model, prompt: Sequence[int], *, sampler: Sampler | None = None, max_new_tokens: int = 256
+    ) -> None:
+        room = model.context_length - len(prompt)
+        if room < 1:
+            raise ContextLengthError(
+                f"The prompt has {len(prompt)} tokens; {model.name} has room for {model.context_length}",
+                hint="Shorten the request, give fewer tools, or reset the conversation",
+                tokens=len(prompt),
+                context_length=model.context_length,
+            )
+        self.model = model
+        self.sampler = sampler or Sampler()
+        self.tokens: list[int] = []
+        self.statistics = Statistics(prompt_tokens=len(prompt))
+        self._prompt = list(prompt)
+        self._budget = min(max_new_tokens, room)
+        self._log_probabilities: list[float] = []  # of each written token
+        self._ends = frozenset(model.eos_token_ids)
+        self._pieces = model.tokenizer_info.tokens
+        self._cache = Cache.of(model)
+        started = time.perf_counter()
+        self._pending: list[int] = []  # written, but not yet computed: they wait for company in a forward pass
+        self._logits, self.statistics.cached_tokens = self._cache.load(prompt)
+        self.statistics.prompt_seconds = time.perf_counter() - started
+
+    @property
+    def text(self) -> str:
+        """All that has been written, special tokens by their names; bytes that are no UTF-8 show as U+FFFD."""
+        return self.spell(self.tokens)
+
+    @property
+    def confidence(self) -> float:
+        """``exp(1/n · Σ log p(tᵢ))`` over the n tokens written, forced and given ones included.
+
+        ``p(tᵢ)`` is the probability that the model gave to the i-th token at temperature 1, before any mask. It is the
+        geometric mean of these probabilities: 1 where the model would have written just this by itself, near 0 where
+        the grammar bent it to words that it did not mean. 1 if nothing was written.
+        """
+        return math.exp(sum(self._log_probabilities) / len(self.tokens)) if self.tokens else 1.0
+
+    @property
+    def remaining(self) -> int:
+        """How many more tokens may be written."""
+        return self._budget - len(self.tokens)
+
+    def spell(self, tokens: Sequence[int]) -> str:
+        return b"".join(self._pieces[token] for token in tokens).decode("utf-8", "replace")
+
+    def give(self, text: str, *, special: bool = False) -> None:
+        """Appends a text that stands already, in one forward pass. ``special``: special tokens are read as such."""
+        tokens = self.model.tokenize(text, parse_special=special)
+        if tokens:
+            with self._clock():
+                self._force(tokens)
+
+    def retract(self, count: int) -> None:
+        """Takes back the last ``count`` tokens that were written."""
+        kept = len(self.tokens) - count
+        del self.tokens[kept:], self._log_probabilities[kept:]
+        # The last token that stays is computed anew, for the logits after it.
+        written = [*self._prompt, *self.tokens]
+        self._cache.rewind(min(len(written) - 1, len(self._cache.tokens)))
+        self._pending = written[len(self._cache.tokens) :]
+
+    def free(self, *, until: Callable[[Sequence[int]], bool] | None = None) -> Stretch:
+        """The model writes what it likes, until it ends its answer or ``until(tokens of this stretch)`` holds."""
+        stretch = Stretch()
+        with self._clock():
+            while self.remaining > 0:
+                token = self.sampler.sample(self._current_logits())
+                if token in self._ends:
+                    stretch.ended = "eos"
+                    return self._finish(stretch)
+                self._push(token)
+                stretch.tokens.append(token)
+                if until is not None and until(stretch.tokens):
+                    return self._finish(stretch)
+        stretch.ended = "length"
+        return self._finish(stretch)
+
+    def constrained(self, matcher: Matcher) -> Stretch:
+        """The model writes what ``matcher`` allows, until nothing but the end is allowed or it chooses the end."""
+        from punchcard import allocate_token_bitmask, apply_token_bitmask_inplace
+
+        stretch = Stretch()
+        bitmask = allocate_token_bitmask(1, self.model.vocab_size)
+        with self._clock():
+            while self.remaining > 0:
+                forced = self._forced_tokens(matcher)
+                if forced:
+                    self._force(forced)
+                    stretch.tokens.extend(forced)
+                    continue
+                logits = self._current_logits().copy()
+                if matcher.fill_next_token_bitmask(bitmask):
+                    apply_token_bitmask_inplace(logits, bitmask[0])
+                token = self.sampler.sample(logits)
+                if token in self._ends:
+                    return self._finish(stretch)
+                if not matcher.accept_token(token):
+                    raise MatcherError(f"The matcher refuses token {token}, which its own mask allows")
+                self._push(token)
+                stretch.tokens.append(token)
+        if not matcher.is_accepting():
+            stretch.ended = "length"
+        return self._finish(stretch)
+
+    def score(self, texts: Sequence[str]) -> list[float]:
+        """The log of the probability that the model, unmasked, would go on with each text. Writes nothing."""
+        options = [self.model.tokenize(text) for text in texts]
+        shortest = min(options, key=len)
+        # The tokens that all share, less one at least, so that each has one left to be told apart by.
+        shared = next(i for i in range(len(shortest)) if i == len(shortest) - 1 or len({o[i] for o in options}) > 1)
+        with self._clock():
+            head, rows = self._looked_ahead(options[0][:shared], self._current_logits())
+            scores = []
+            for tokens in options:
+                rest, last = self._looked_ahead(tokens[shared:-1], rows)
+                scores.append(head + rest + log_probability(last, tokens[-1]))
+                self._cache.rewind(len(self._cache.tokens) - len(tokens[shared:-1]))
+            self._cache.rewind(len(self._cache.tokens) - shared)
+        return scores
+
+    def _looked_ahead(self, tokens: Sequence[int], logits: NDArray[np.float32]) -> tuple[float, NDArray[np.float32]]:
+        """Appends ``tokens`` to the cache alone. Returns their log probability, and the logits after them."""
+        total = 0.0
+        for token, row in zip(tokens, self._cache.append(tokens, all_positions=True) if tokens else (), strict=True):
+            total += log_probability(logits, token)
+            logits = row
+        return total, logits
+
+    def choose(self, options: Sequence[Sequence[int]]) -> int:
+        """Which of several sets of tokens the next token would come from, all others left out. Writes nothing."""
+        with self._clock():
+            logits = np.full_like(self._current_logits(), -np.inf)
+            for tokens in options:
+                logits[list(tokens)] = self._logits[list(tokens)]
+            token = self.sampler.sample(logits)
+        return next(index for index, tokens in enumerate(options) if token in tokens)
+
+    def _forced_tokens(self, matcher: Matcher) -> list[int]:
+        """Takes the matcher over the tokens of the text that must follow."""
+        text = matcher.find_jump_forward_string()
+        if not text:
+            return []
+        tokens = self.model.tokenize(text)
+        if text[-1].isalnum() or text[-1].isspace():
+            tokens.pop()
+        taken = []
+        for token in tokens[: self.remaining]:
+            # A tokenizer may spell a text with bytes of its own, such as a leading space: leave that to the mask.
+            if not matcher.accept_token(token):
+                break
+            taken.append(token)
+        return taken
+
+    def _current_logits(self) -> NDArray[np.float32]:
+        if self._pending:
+            self._logits = self._cache.append(self._pending)
+            self._pending = []
+        return self._logits
+
+    def _force(self, tokens: Sequence[int]) -> None:
+        new = [*self._pending, *tokens]
+        logits = np.concatenate([self._logits[None], self._cache.append(new, all_positions=True)])
+        for token, row in zip(tokens, logits[len(self._pending) : -1], strict=True):
+            self._log_probabilities.append(log_probability(row, token))
+        self._logits = logits[-1]
+        self._pending = []
+        self.tokens.extend(tokens)
+        self.statistics.forced_tokens += len(tokens)
+
+    def _push(self, token: int) -> None:
+        self._log_probabilities.append(log_probability(self._logits, token))
+        self.tokens.append(token)
+        self._pending = [token]
+
+    def _finish(self, stretch: Stretch) -> Stretch:
+        stretch.text = self.spell(stretch.tokens)
+        return stretch
+
+    @contextlib.contextmanager
+    def _clock(self) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise Interrupted(self.text) from None
+        finally:
+            self.statistics.seconds += time.perf_counter() - started
+            self.statistics.tokens = len(self.tokens)

@@ -1,0 +1,50 @@
+"""From messages to the tokens of a prompt.
+
+The template's own special tokens are read as such. The same characters inside a message are not: what a user or a tool
+says must not pass for the end of a turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from punchcard.formats import Message, ToolFormat
+from punchcard.generation import Model
+from punchcard.tools import Tool
+
+# A Unicode noncharacter, which no text holds: put into the names of special tokens, and gone again after rendering.
+_BREAK = "\ufdd0"
+
+
+def encode_prompt(
+    model: Model, tool_format: ToolFormat, messages: Sequence[Message], tools: Sequence[Tool]
+) -> list[int]:
+    """The token ids of the prompt for the model's next turn. Raises `ModelError` if it cannot be rendered."""
+    info = model.tokenizer_info
+    specials = {info.tokens[token].decode("utf-8", "replace") for token in info.special_token_ids}
+    specials |= {marker for marker in (tool_format.trigger, tool_format.end.strip()) if marker}
+    text = tool_format.prompt(model.chat_template, [_defused(message, specials) for message in messages], tools)
+    tokens: list[int] = []
+    for part in text.split(_BREAK):
+        tokens += model.tokenize(part, parse_special=True)
+    if model.bos_token_id is not None and _adds_bos(model) and tokens[:1] != [model.bos_token_id]:
+        tokens.insert(0, model.bos_token_id)
+    return tokens
+
+
+def _adds_bos(model: Model) -> bool:
+    # Templates write the token that begins a text where the model wants one; ChatML, in place of one, does not.
+    return model.chat_template is not None and "bos_token" in model.chat_template
+
+
+def _defused(value: Any, specials: set[str], key: str = "") -> Any:
+    if isinstance(value, Mapping):
+        return {name: _defused(item, specials, name) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_defused(item, specials) for item in value]
+    if not isinstance(value, str) or key == "role":
+        return value
+    pattern = "|".join(re.escape(name) for name in sorted(specials, key=len, reverse=True) if len(name) > 1)
+    return re.sub(pattern, lambda match: match[0][0] + _BREAK + match[0][1:], value.replace(_BREAK, ""))
