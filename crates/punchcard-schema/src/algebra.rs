@@ -34,6 +34,8 @@ pub struct Algebra {
     pub(crate) registry: Registry,
     pub(crate) options: Options,
     pub(crate) compiled: FxMap<(ValueId, u32), Formula>,
+    /// Languages of the patterns, by source.
+    pub(crate) patterns: FxMap<Box<str>, Language>,
     restricted: FxMap<(Formula, Type), Formula>,
     /// Schemas that are being restricted, to notice references that lead nowhere but to each other.
     restricting: Vec<(Formula, Type)>,
@@ -75,6 +77,7 @@ impl Algebra {
             registry,
             options,
             compiled: FxMap::default(),
+            patterns: FxMap::default(),
             restricted: FxMap::default(),
             restricting: Vec::new(),
             depends: usize::MAX,

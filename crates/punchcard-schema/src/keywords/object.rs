@@ -27,11 +27,6 @@ impl Algebra {
         let all = self.formulas.and(parts);
         self.formulas.if_type(Type::Object, all)
     }
-
-    pub(crate) fn pattern_names(&mut self, at: At, source: &str) -> Result<Language, SchemaError> {
-        let _ = source;
-        Err(self.unsupported(at, "Name the properties, or use additionalProperties"))
-    }
 }
 
 pub(crate) fn properties(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
@@ -52,7 +47,7 @@ pub(crate) fn pattern_properties(a: &mut Algebra, at: At) -> Result<Formula, Sch
     let members = a.object_of(at, "an object of schemas by pattern")?.to_vec();
     let mut parts = Vec::with_capacity(members.len());
     for (pattern, schema) in members {
-        let names = a.pattern_names(at, &pattern)?;
+        let names = a.pattern_language(at, &pattern)?;
         let value = a.subschema(schema, at.scope);
         parts.push(a.every_member(Keys::In(names), value));
     }
@@ -68,7 +63,7 @@ pub(crate) fn additional_names(a: &mut Algebra, schema: ValueId, at: At) -> Resu
     }
     if let Some(Value::Object(members)) = a.json.member(schema, "patternProperties").map(|v| a.json.get(v)) {
         for (pattern, _) in members.clone().iter() {
-            known.push(a.pattern_names(at, pattern)?);
+            known.push(a.pattern_language(at, pattern)?);
         }
     }
     let known = a.languages.union(known);

@@ -5,7 +5,7 @@ use crate::compile::At;
 use crate::error::SchemaError;
 use crate::formula::{Formula, Type};
 use crate::json::Value;
-use punchcard_automata::Language;
+use punchcard_automata::{Language, pattern};
 use punchcard_automata::languages::UNBOUNDED;
 
 fn string_in(a: &mut Algebra, language: Language) -> Formula {
@@ -25,9 +25,36 @@ pub(crate) fn max_length(a: &mut Algebra, at: At) -> Result<Formula, SchemaError
     Ok(string_in(a, language))
 }
 
+impl Algebra {
+    /// The strings in which a regular expression is found somewhere.
+    pub(crate) fn pattern_language(&mut self, at: At, source: &str) -> Result<Language, SchemaError> {
+        if let Some(&known) = self.patterns.get(source) {
+            return Ok(known);
+        }
+        let parsed = pattern::parse(source, &pattern::Options::default());
+        let language = parsed.and_then(|pattern| pattern.search(&mut self.languages)).map_err(|error| {
+            let mut refusal = self.unsupported(at, error.hint.as_deref().unwrap_or("Write it without this part"));
+            refusal.message = format!(
+                "The pattern {source:?} at '{}' cannot be used: {} (at character {})",
+                refusal.pointer,
+                error.message,
+                error.offset + 1
+            );
+            refusal
+        })?;
+        self.languages.check_limit()?;
+        self.patterns.insert(source.into(), language);
+        Ok(language)
+    }
+}
+
 pub(crate) fn pattern(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    let Value::String(_) = a.json.get(at.value) else { return Err(a.invalid(at, "a regular expression in a string")) };
-    Err(a.unsupported(at, "Use enum, minLength or maxLength"))
+    let Value::String(source) = a.json.get(at.value) else {
+        return Err(a.invalid(at, "a regular expression in a string"));
+    };
+    let source = source.clone();
+    let language = a.pattern_language(at, &source)?;
+    Ok(string_in(a, language))
 }
 
 pub(crate) fn format(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
