@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from punchcard._core import GrammarMatcher
 from punchcard.agent import load_model
-from punchcard.errors import InvalidSchemaError, ModelError, PunchcardError
+from punchcard.errors import InvalidSchemaError, PunchcardError
 from punchcard.formats import Message, detect_format
 from punchcard.generation import Decoder, Model
 from punchcard.grammars import compile_schema
@@ -49,7 +49,7 @@ def extract(
     instruction; ``{schema}`` in it stands for the schema. Sampling: see `Sampler`; greedy by default.
 
     Raises `SchemaError` if the schema cannot be compiled, `ContextLengthError` if the text is too long for the model,
-    `ModelError` (field ``text``: what was written) if the answer is cut off by ``max_new_tokens``, or if a validator of
+    `PunchcardError` (field ``text``: what was written) if the answer is cut off by ``max_new_tokens``, or a validator of
     the type refuses what was read. Ctrl-C raises `Interrupted`, which holds the text so far.
     """
     if max_new_tokens < 1:
@@ -68,7 +68,7 @@ def extract(
     )
     answer = decoder.constrained(matcher)
     if answer.ended == "length":
-        raise ModelError(
+        raise PunchcardError(
             f"The answer was cut off after {len(answer.tokens)} tokens",
             hint="Raise max_new_tokens, or bound the schema's strings and arrays",
             text=answer.text,
@@ -78,7 +78,7 @@ def extract(
     try:
         return adapter.validate_json(answer.text)
     except pydantic.ValidationError as error:
-        raise ModelError(
+        raise PunchcardError(
             f"What was read is refused by the type: {describe_validation_error(error)}", text=answer.text
         ) from error
 

@@ -103,8 +103,9 @@ class _Maker:
     def _text(self, schema: JsonSchema) -> str:
         # Words that the request repeats, so that the example shows where they come from.
         text = _WORDS[self._variant % len(_WORDS)]
-        text += "." * (schema.get("minLength", 0) - len(text))
-        return text[: schema.get("maxLength", len(text))]
+        text = text.ljust(schema.get("minLength", 0), ".")
+        most: int = schema.get("maxLength", len(text))
+        return text[:most]
 
     def _array(self, schema: JsonSchema, depth: int) -> list[Any]:
         if prefix := schema.get("prefixItems"):
