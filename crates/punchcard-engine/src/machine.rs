@@ -21,7 +21,54 @@ pub struct ConfigId(pub(crate) u32);
 impl ConfigId {
     /// No way on.
     pub const DEAD: ConfigId = ConfigId(0);
+}
+
+/// What is known of the steps of a configuration. Most are only passed through by a byte or two; a table of all 256 is
+/// made for those that are met often.
+#[derive(Debug)]
+enum Row {
+    Few(Vec<(u8, ConfigId)>),
+    All(Box<[u32; 256]>),
+}
+
+impl Default for Row {
+    fn default() -> Self {
+        Row::Few(Vec::new())
+    }
+}
+
+impl Row {
+    const FEW: usize = 8;
     const UNKNOWN: u32 = u32::MAX;
+
+    fn get(&self, byte: u8) -> Option<ConfigId> {
+        match self {
+            Row::Few(steps) => steps.iter().find(|(b, _)| *b == byte).map(|&(_, next)| next),
+            Row::All(row) => Some(row[usize::from(byte)]).filter(|&next| next != Row::UNKNOWN).map(ConfigId),
+        }
+    }
+
+    fn set(&mut self, byte: u8, next: ConfigId) {
+        match self {
+            Row::Few(steps) if steps.len() < Row::FEW => steps.push((byte, next)),
+            Row::Few(steps) => {
+                let mut row = Box::new([Row::UNKNOWN; 256]);
+                for &(b, known) in steps.iter() {
+                    row[usize::from(b)] = known.0;
+                }
+                row[usize::from(byte)] = next.0;
+                *self = Row::All(row);
+            }
+            Row::All(row) => row[usize::from(byte)] = next.0,
+        }
+    }
+
+    fn memory_size(&self) -> usize {
+        match self {
+            Row::Few(steps) => 24 + 8 * steps.capacity(),
+            Row::All(_) => 1048,
+        }
+    }
 }
 
 /// A stack: a frame on top of another stack.
@@ -114,7 +161,7 @@ pub struct Machine {
     stack_ids: FxMap<(Frame, StackId), StackId>,
     configs: Vec<Box<[StackId]>>,
     config_ids: FxMap<Box<[StackId]>, ConfigId>,
-    rows: Vec<Option<Box<[u32; 256]>>>,
+    rows: Vec<Row>,
     typed: Vec<(TypedId, u32)>,
     typed_ids: FxMap<(TypedId, u32), TypedId>,
     start: ConfigId,
@@ -134,7 +181,7 @@ impl Machine {
             stack_ids: FxMap::default(),
             configs: vec![Box::new([])],
             config_ids: FxMap::default(),
-            rows: vec![None],
+            rows: vec![Row::default()],
             typed: vec![(TypedId(0), 0)],
             typed_ids: FxMap::default(),
             start: ConfigId::DEAD,
@@ -153,7 +200,7 @@ impl Machine {
 
     /// An estimate of the bytes on the heap.
     pub fn memory_size(&self) -> usize {
-        let rows = self.rows.iter().flatten().count() * 1024;
+        let rows: usize = self.rows.iter().map(Row::memory_size).sum();
         let configs: usize = self.configs.iter().map(|c| 2 * (4 * c.len() + 32)).sum();
         self.algebra.memory_size()
             + self.leaves.memory_size()
@@ -197,17 +244,14 @@ impl Machine {
         let stacks: Box<[StackId]> = stacks.as_slice().into();
         self.configs.push(stacks.clone());
         self.config_ids.insert(stacks, id);
-        self.rows.push(None);
+        self.rows.push(Row::default());
         id
     }
 
     /// The configuration after one more byte.
     pub fn step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, SchemaError> {
-        if let Some(row) = &self.rows[config.0 as usize] {
-            let next = row[usize::from(byte)];
-            if next != ConfigId::UNKNOWN {
-                return Ok(ConfigId(next));
-            }
+        if let Some(next) = self.rows[config.0 as usize].get(byte) {
+            return Ok(next);
         }
         let mut out = Vec::new();
         for i in 0..self.configs[config.0 as usize].len() {
@@ -215,8 +259,7 @@ impl Machine {
             self.step_stack(stack, byte, &mut out)?;
         }
         let next = self.config(&mut out);
-        let row = self.rows[config.0 as usize].get_or_insert_with(|| Box::new([ConfigId::UNKNOWN; 256]));
-        row[usize::from(byte)] = next.0;
+        self.rows[config.0 as usize].set(byte, next);
         Ok(next)
     }
 
@@ -412,6 +455,22 @@ impl Machine {
             }
         }
         Ok(())
+    }
+
+    /// The configuration after the closing quote of a member name that is like any other; `None` if the name matters.
+    /// The name itself is not noted as seen, so this serves only as far as no further name is read.
+    pub(crate) fn after_any_name(&mut self, stack: StackId) -> Result<Option<ConfigId>, SchemaError> {
+        let Frame::Key { state, leaf, typed } = self.frame(stack) else { return Ok(None) };
+        let everything = self.leaves.language(leaf).is_some_and(|(language, _)| language == Language::ALL);
+        if !everything || !self.algebra.is_indifferent(state, &self.typed_text(typed)) {
+            return Ok(None);
+        }
+        let (space, parent) = (self.spelling.space, self.parent(stack));
+        let mut out = Vec::new();
+        for (value, next) in self.algebra.anonymous_moves(state)? {
+            out.push(self.push(Frame::Colon { next, value, space }, parent));
+        }
+        Ok(Some(self.config(&mut out)))
     }
 
     fn type_char(&mut self, typed: TypedId, c: u32) -> TypedId {

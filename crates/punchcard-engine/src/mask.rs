@@ -5,11 +5,12 @@
 //! ([`LeafMask`]): tokens that stay inside, or end with the closing quote, come as a ready bitmask. Of tokens that go on
 //! behind the quote only the different rests are tried, in a trie of their own.
 
-use crate::leaf::LeafId;
+use crate::leaf::{Encoding, LeafId};
 use crate::machine::{ConfigId, Frame, Machine, StackId};
 use crate::trie::Trie;
 use crate::vocabulary::Vocabulary;
 use punchcard_automata::Language;
+use punchcard_automata::languages::UNBOUNDED;
 use punchcard_schema::SchemaError;
 use std::sync::Arc;
 
@@ -22,6 +23,9 @@ pub struct LeafMask {
     rests: Trie,
     /// The same tokens in full, for strings whose text matters to what follows.
     crossing: Trie,
+    /// Those of them that may hold another string as well, and the rests of all others.
+    crossing_far: Trie,
+    near_rests: Trie,
 }
 
 /// A finished mask, in the form that is cheaper to keep.
@@ -100,8 +104,8 @@ impl Machine {
         }
     }
 
-    /// A member name that may be nearly anything. Wherever the name has left the names that are spoken of, the mask is
-    /// that of any string; only the paths along those names are walked.
+    /// In a member name. Tokens that stay inside of it depend on the language of the names alone; what may stand behind
+    /// it depends on the name, unless all names that can still come of it are treated alike.
     fn key_mask(
         &mut self,
         vocabulary: &Vocabulary,
@@ -109,12 +113,43 @@ impl Machine {
         leaf: LeafId,
         words: &mut [u32],
     ) -> Result<(), SchemaError> {
-        let Some((_, encoding)) = self.leaves.language(leaf) else { return Ok(()) };
+        let mask = if self.leads_anywhere(leaf) {
+            self.exceptions_mask(vocabulary, leaf, words)?
+        } else {
+            let mask = self.text_mask(vocabulary, leaf)?;
+            mask.inside.iter().zip(words.iter_mut()).for_each(|(from, to)| *to |= from);
+            mask
+        };
+        let config = self.config(&mut vec![stack]);
+        match self.after_any_name(stack)? {
+            Some(after) => {
+                self.walk(&mask.near_rests, after, words)?;
+                // A further name in the same token must differ from this one.
+                self.walk(&mask.crossing_far, config, words)
+            }
+            None => self.walk(&mask.crossing, config, words),
+        }
+    }
+
+    /// A language that is left for that of all texts wherever the text leaves a few paths: the mask is that of any string,
+    /// but for the tokens along those paths. Returns the mask of any string.
+    fn exceptions_mask(
+        &mut self,
+        vocabulary: &Vocabulary,
+        leaf: LeafId,
+        words: &mut [u32],
+    ) -> Result<Arc<LeafMask>, SchemaError> {
+        let encoding = self.leaves.language(leaf).map_or(Encoding::Minimal, |(_, encoding)| encoding);
         let anything = self.leaves.start(Language::ALL, encoding);
         let base = self.text_mask(vocabulary, anything)?;
+        if leaf == anything {
+            base.inside.iter().zip(words.iter_mut()).for_each(|(from, to)| *to |= from);
+            return Ok(base);
+        }
         let mut own: Box<[u32]> = base.inside.clone();
-        let nodes = vocabulary.trie.nodes();
-        let mut path = vec![leaf; vocabulary.trie.max_depth() + 1];
+        let trie = &vocabulary.trie;
+        let nodes = trie.nodes();
+        let mut path = vec![leaf; trie.max_depth() + 1];
         let mut i = 0;
         while let Some(node) = nodes.get(i) {
             let depth = usize::from(node.depth);
@@ -125,31 +160,49 @@ impl Machine {
             }
             path[depth] = next;
             if next == LeafId::DEAD || next == LeafId::CLOSED {
-                // Behind the quote the tokens that cross it are tried in full, below.
-                let closed = next == LeafId::CLOSED;
-                vocabulary.trie.tokens_under(i).iter().for_each(|&id| clear(&mut own, id));
-                if closed {
-                    vocabulary.trie.tokens_at(i).iter().for_each(|&id| set(&mut own, id));
+                trie.tokens_under(i).iter().for_each(|&id| clear(&mut own, id));
+                if next == LeafId::CLOSED {
+                    trie.tokens_at(i).iter().for_each(|&id| set(&mut own, id));
                 }
                 i = node.end as usize;
                 continue;
             }
-            for &id in vocabulary.trie.tokens_at(i) {
+            for &id in trie.tokens_at(i) {
                 set(&mut own, id);
             }
             i += 1;
         }
         own.iter().zip(words.iter_mut()).for_each(|(from, to)| *to |= from);
-        let config = self.config(&mut vec![stack]);
-        self.walk(&base.crossing, config, words)
+        Ok(base)
     }
 
     fn text_mask(&mut self, vocabulary: &Vocabulary, leaf: LeafId) -> Result<Arc<LeafMask>, SchemaError> {
         let Some((language, encoding)) = self.leaves.language(leaf) else {
             return self.compute_text_mask(vocabulary, leaf).map(Arc::new);
         };
+        let (language, leaf) = self.within_a_token(vocabulary, language, leaf, encoding);
         let key = self.algebra.languages.fingerprint(language).wrapping_mul(3).wrapping_add(encoding as u64);
         vocabulary.leaf_mask(key, || self.compute_text_mask(vocabulary, leaf))
+    }
+
+    /// A run of characters whose bounds lie farther away than any token reaches is, to one token, a run without bounds.
+    fn within_a_token(
+        &mut self,
+        vocabulary: &Vocabulary,
+        language: Language,
+        leaf: LeafId,
+        encoding: Encoding,
+    ) -> (Language, LeafId) {
+        let longest = vocabulary.trie.max_depth() as u32 + 1;
+        let Some((set, min, max)) = self.algebra.languages.as_run(language) else { return (language, leaf) };
+        if min <= longest && (max <= longest || max == UNBOUNDED) {
+            return (language, leaf);
+        }
+        let set = set.clone();
+        let set = self.algebra.languages.set(set);
+        let max = if max > longest { UNBOUNDED } else { max };
+        let language = self.algebra.languages.repeat(set, min.min(longest), max);
+        (language, self.leaves.start(language, encoding))
     }
 
     fn compute_text_mask(&mut self, vocabulary: &Vocabulary, leaf: LeafId) -> Result<LeafMask, SchemaError> {
@@ -182,7 +235,17 @@ impl Machine {
             }
             i += 1;
         }
-        Ok(LeafMask { inside, rests: Trie::new(rests), crossing: Trie::new(crossing) })
+        // A whole string needs two quotes more.
+        let quotes = |bytes: &[u8]| bytes.iter().filter(|&&b| b == b'"').count();
+        let far: Vec<(&[u8], u32)> = crossing.iter().filter(|(bytes, _)| quotes(bytes) > 2).copied().collect();
+        let near = rests.iter().zip(&crossing).filter(|(_, (bytes, _))| quotes(bytes) <= 2).map(|(rest, _)| *rest);
+        Ok(LeafMask {
+            near_rests: Trie::new(near),
+            inside,
+            rests: Trie::new(rests),
+            crossing: Trie::new(crossing),
+            crossing_far: Trie::new(far),
+        })
     }
 }
 

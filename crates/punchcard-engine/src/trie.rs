@@ -21,6 +21,7 @@ pub struct TrieNode {
 pub struct Trie {
     nodes: Vec<TrieNode>,
     tokens: Vec<u32>,
+    max_depth: usize,
 }
 
 impl Trie {
@@ -29,7 +30,11 @@ impl Trie {
         let mut sorted: Vec<(&[u8], u32)> =
             strings.into_iter().filter(|(s, _)| !s.is_empty() && s.len() <= usize::from(u16::MAX)).collect();
         sorted.sort_unstable();
-        let mut trie = Trie { nodes: Vec::with_capacity(2 * sorted.len()), tokens: Vec::with_capacity(sorted.len()) };
+        let mut trie = Trie {
+            nodes: Vec::with_capacity(2 * sorted.len()),
+            tokens: Vec::with_capacity(sorted.len()),
+            max_depth: 0,
+        };
         let mut open: Vec<u32> = Vec::new();
         let mut previous: &[u8] = b"";
         for (string, id) in sorted {
@@ -44,6 +49,7 @@ impl Trie {
             previous = string;
         }
         trie.close(&mut open, 0);
+        trie.max_depth = trie.nodes.iter().map(|n| usize::from(n.depth)).max().unwrap_or(0);
         trie.nodes.shrink_to_fit();
         trie
     }
@@ -74,7 +80,7 @@ impl Trie {
 
     /// The length of the longest string.
     pub fn max_depth(&self) -> usize {
-        self.nodes.iter().map(|n| usize::from(n.depth)).max().unwrap_or(0)
+        self.max_depth
     }
 
     /// Bytes on the heap.

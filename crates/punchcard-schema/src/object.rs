@@ -27,6 +27,10 @@ pub struct ObjectSpec {
     by_pattern: Vec<(Language, Formula)>,
     /// The names that are not spoken of one by one, split so that all names of a class are treated alike.
     classes: Vec<NameClass>,
+    /// All names that are not spoken of one by one.
+    unspoken: Language,
+    /// The names that are, sorted.
+    spoken: Vec<Box<str>>,
     initial: Formula,
 }
 
@@ -127,6 +131,8 @@ impl Algebra {
             by_name: FxMap::default(),
             by_pattern: Vec::new(),
             classes: Vec::new(),
+            unspoken: Language::ALL,
+            spoken: Vec::new(),
             initial: Formula::TRUE,
         };
         let mut named = Vec::new();
@@ -163,7 +169,11 @@ impl Algebra {
         named.sort_unstable();
         named.dedup();
         spec.others = named;
-        spec.classes = self.name_classes(&spec, patterns)?;
+        spec.spoken = spec.order.iter().chain(&spec.others).map(|&n| self.formulas.text_of(n).into()).collect();
+        spec.spoken.sort_unstable();
+        let spoken = self.languages.texts(spec.spoken.iter().map(|name| &**name));
+        spec.unspoken = self.languages.not(spoken);
+        spec.classes = self.name_classes(spec.unspoken, patterns)?;
         let id = self.specs.len() as u32;
         self.specs.push(Arc::new(spec));
         self.spec_ids.insert(f, id);
@@ -182,11 +192,8 @@ impl Algebra {
         }
     }
 
-    fn name_classes(&mut self, spec: &ObjectSpec, mut patterns: Vec<Language>) -> Result<Vec<NameClass>, SchemaError> {
-        let spoken: Vec<String> =
-            spec.order.iter().chain(&spec.others).map(|&n| self.formulas.text_of(n).to_string()).collect();
-        let spoken = self.languages.texts(spoken.iter().map(String::as_str));
-        let mut classes = vec![self.languages.not(spoken)];
+    fn name_classes(&mut self, unspoken: Language, mut patterns: Vec<Language>) -> Result<Vec<NameClass>, SchemaError> {
+        let mut classes = vec![unspoken];
         patterns.sort_unstable();
         patterns.dedup();
         for pattern in patterns {
@@ -454,6 +461,22 @@ impl Algebra {
         out
     }
 
+    /// Whether all names that begin like this are treated alike: none of them is spoken of, and there is one class.
+    pub fn is_indifferent(&self, state: ObjectState, beginning: &str) -> bool {
+        let spec = &self.specs[state.spec as usize];
+        let next = spec.spoken.partition_point(|name| &**name < beginning);
+        spec.classes.len() == 1 && !spec.spoken.get(next).is_some_and(|name| name.starts_with(beginning))
+    }
+
+    /// The ways to treat a member of whatever name, which is not noted as seen.
+    pub fn anonymous_moves(&mut self, state: ObjectState) -> Result<Vec<Move>, SchemaError> {
+        let spec = self.specs[state.spec as usize].clone();
+        let Some(class) = spec.classes.first() else { return Ok(Vec::new()) };
+        let mut moves = self.object_moves(ObjectState { seen: 0, ..state }, class.example)?;
+        moves.iter_mut().for_each(|(_, next)| next.seen = state.seen);
+        Ok(moves)
+    }
+
     /// The names that the next member may have.
     pub fn object_names(&mut self, state: ObjectState) -> Result<Language, SchemaError> {
         if let Some(&known) = self.objects.names.get(&state) {
@@ -463,9 +486,12 @@ impl Algebra {
         let texts: Vec<String> = single.iter().map(|&n| self.formulas.text_of(n).to_string()).collect();
         let mut parts = vec![self.languages.texts(texts.iter().map(String::as_str))];
         let spec = self.specs[state.spec as usize].clone();
-        let classes: Vec<Language> = classes.iter().map(|&c| spec.classes[c].names).collect();
         if !classes.is_empty() {
-            let open = self.languages.union(classes);
+            let open = if classes.len() == spec.classes.len() {
+                spec.unspoken
+            } else {
+                self.languages.union(classes.iter().map(|&c| spec.classes[c].names))
+            };
             parts.push(self.minus_seen(open, state.seen));
         }
         let names = self.languages.union(parts);

@@ -5,8 +5,8 @@ use crate::compile::At;
 use crate::error::SchemaError;
 use crate::formula::{Formula, Type};
 use crate::json::Value;
-use punchcard_automata::{Language, pattern};
 use punchcard_automata::languages::UNBOUNDED;
+use punchcard_automata::{Language, formats, pattern};
 
 fn string_in(a: &mut Algebra, language: Language) -> Formula {
     let text = a.formulas.text(language);
@@ -57,7 +57,15 @@ pub(crate) fn pattern(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
     Ok(string_in(a, language))
 }
 
+/// An unknown format is an annotation, and so is every format if the caller says so.
 pub(crate) fn format(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    let Value::String(_) = a.json.get(at.value) else { return Err(a.invalid(at, "the name of a format")) };
-    Err(a.unsupported(at, "Leave the format out"))
+    let Value::String(name) = a.json.get(at.value) else { return Err(a.invalid(at, "the name of a format")) };
+    if !a.options.assert_formats {
+        return Ok(Formula::TRUE);
+    }
+    let name = name.clone();
+    match formats::language(&name, &mut a.languages) {
+        Some(language) => Ok(string_in(a, language)),
+        None => Ok(Formula::TRUE),
+    }
 }
