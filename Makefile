@@ -9,6 +9,7 @@ RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.l
 # A build server starts from a fresh clone each time: it keeps what it compiled outside of the clone.
 ifeq ($(CI),true)
 CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/punchcard/target
+export CARGO_INCREMENTAL := 0
 endif
 ifdef CARGO_TARGET_DIR
 export CARGO_TARGET_DIR
@@ -77,5 +78,6 @@ $(VENV)/dev.stamp: $(VENV)/run.stamp
 	@touch $@
 
 $(VENV)/built.stamp: $(VENV)/run.stamp $(RUST)
+	@command -v cargo > $(VENV)/cargo.txt || { echo "cargo is needed, Rust's build tool"; exit 1; }
 	$(BIN)/maturin develop --release -q
 	@touch $@
