@@ -161,24 +161,27 @@ class _Run:
         messages = list(self._messages)
         if agent.system is not None:
             messages.insert(0, {"role": "system", "content": agent.system})
-        must_call = bool(tools) and first and tool_format.always_calls
-        calibrated = must_call and agent.grammar and tool_format.calibrate and len(tools) > 1
-        if calibrated:
-            self._statistics += agent._calibration.prepare(messages)
+        candidates: Sequence[Tool] | None = None
+        focus = None
+        if agent.grammar and tools and first and tool_format.always_calls:
+            candidates = tools
+            if tool_format.calibrate:
+                focus, statistics = agent._calibration.choose(messages)
+                candidates = [] if focus is None else [focus]
+                self._statistics.add(statistics)
         decoder = Decoder(
             agent.model,
-            encode_prompt(agent.model, tool_format, messages, tools),
+            encode_prompt(agent.model, tool_format, messages, tools, focus),
             sampler=agent._sampler,
             max_new_tokens=self._max_new_tokens,
         )
         try:
             if agent.grammar:
-                choose = agent._calibration.choose if calibrated else None
-                turn = grammar_turn(decoder, tool_format, tools, must_call=must_call, choose=choose)
+                turn = grammar_turn(decoder, tool_format, tools, candidates)
             else:
                 turn = free_turn(decoder, tool_format)
         finally:
-            self._statistics += decoder.statistics
+            self._statistics.add(decoder.statistics)
         self._steps += 1
         self._record(turn, decoder)
         return turn

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from punchcard.formats import Message, ToolFormat
-from punchcard.formats.examples import example_requests
+from punchcard.formats.examples import survey
 from punchcard.generation import Decoder, Model, Statistics
 from punchcard.prompts import encode_prompt
 from punchcard.tools import Tool
@@ -36,32 +36,31 @@ class Calibration:
         self._format = tool_format
         self._tools = list(tools)
         self._options = [tool_format.call_head(tool) for tool in tools]
-        self._baselines: dict[tuple[int, ...], NDArray[np.float64]] = {}
+        self._key: list[int] = []
+        self._baseline: NDArray[np.float64] | None = None
 
-    def prepare(self, messages: Sequence[Message]) -> Statistics:
-        """Scores other requests in place of the last message. To be called before that one is answered, since it moves
-        the model's cache. Returns what it took."""
+    def choose(self, messages: Sequence[Message]) -> tuple[Tool | None, Statistics]:
+        """The tool that the last of ``messages`` asks for, if any, and what it took to choose it.
+
+        Raises `ContextLengthError` if the messages are too long for the model.
+        """
         statistics = Statistics()
-        before = tuple(self._encoded(messages, ""))
-        if before not in self._baselines:
-            examples = example_requests(self._tools)
-            rows = []
-            for words in examples[:: math.ceil(len(examples) / _MAX_OTHERS)]:
-                decoder = Decoder(self._model, self._encoded(messages, words))
-                rows.append(self._scores(decoder))
-                statistics += decoder.statistics
-            self._baselines = {before: np.mean(rows, axis=0)}
-        self._baseline = self._baselines[before]
-        return statistics
-
-    def choose(self, decoder: Decoder) -> Tool | None:
-        """The tool that the request asks for, if any. ``decoder`` stands after the request; it writes nothing."""
-        scores = self._scores(decoder) - self._baseline
+        key = self._encoded(messages, "")
+        if self._baseline is None or self._key != key:
+            requests = [request for request, _, _ in survey(self._tools)]
+            requests = requests[:: math.ceil(len(requests) / _MAX_OTHERS)]
+            self._baseline = np.mean([self._scores(messages, words, statistics) for words in requests], axis=0)
+            self._key = key
+        scores = self._scores(messages, str(messages[-1]["content"]), statistics) - self._baseline
         best = int(np.argmax(scores))
-        return self._tools[best] if scores[best] > 0 else None
+        return (self._tools[best] if scores[best] > 0 else None), statistics
 
-    def _scores(self, decoder: Decoder) -> NDArray[np.float64]:
-        return np.array(decoder.score(self._options))
+    def _scores(self, messages: Sequence[Message], words: str, statistics: Statistics) -> NDArray[np.float64]:
+        """How likely each tool's call is after ``words`` in place of the last message."""
+        decoder = Decoder(self._model, self._encoded(messages, words))
+        scores = np.array(decoder.score(self._options))
+        statistics.add(decoder.statistics)
+        return scores
 
     def _encoded(self, messages: Sequence[Message], words: str) -> list[int]:
         instead: Message = {"role": "user", "content": words}

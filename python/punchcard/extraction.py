@@ -49,8 +49,8 @@ def extract(
     instruction; ``{schema}`` in it stands for the schema. Sampling: see `Sampler`; greedy by default.
 
     Raises `SchemaError` if the schema cannot be compiled, `ContextLengthError` if the text is too long for the model,
-    `PunchcardError` (field ``text``: what was written) if the answer is cut off by ``max_new_tokens``, or a validator of
-    the type refuses what was read. Ctrl-C raises `Interrupted`, which holds the text so far.
+    `PunchcardError` (field ``text``: what was written) if the answer is cut off by ``max_new_tokens``, or a validator
+    of the type refuses what was read. Ctrl-C raises `Interrupted`, which holds the text so far.
     """
     if max_new_tokens < 1:
         raise PunchcardError(f"max_new_tokens is {max_new_tokens}; it must be at least 1")

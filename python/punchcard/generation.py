@@ -5,9 +5,9 @@ matcher's masks), and given (text that stands already, such as the frame of a to
 last one ended, so a caller composes an answer out of them.
 
 What a grammar leaves no choice about is not generated token by token: the matcher says which text must follow, and it
-is appended in one forward pass, together with the token before it. Where the text ends in a word, a number or a space,
-its last token is left to the model under the mask, because it may be the beginning of what the model would spell as one
-token.
+is appended in one forward pass, together with the token before it. Its last token is left to the model under the mask,
+because it may be the beginning of what the model would spell as one token: a quote alone, where a quote and a comma are
+one token, is a spelling that the model has hardly seen, and it goes on from there less well.
 """
 
 from __future__ import annotations
@@ -89,8 +89,10 @@ class Statistics:
     def tokens_per_second(self) -> float:
         return self.tokens / self.seconds if self.seconds else 0.0
 
-    def __add__(self, other: Statistics) -> Statistics:
-        return Statistics(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
+    def add(self, other: Statistics) -> None:
+        """Counts what ``other`` took too."""
+        for name in self.__dataclass_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class Cache:
@@ -290,15 +292,10 @@ class Decoder:
         return next(index for index, tokens in enumerate(options) if token in tokens)
 
     def _forced_tokens(self, matcher: Matcher) -> list[int]:
-        """Takes the matcher over the tokens of the text that must follow."""
+        """Takes the matcher over the tokens, but for the last one, of the text that must follow."""
         text = matcher.find_jump_forward_string()
-        if not text:
-            return []
-        tokens = self.model.tokenize(text)
-        if text[-1].isalnum() or text[-1].isspace():
-            tokens.pop()
-        taken = []
-        for token in tokens[: self.remaining]:
+        taken: list[int] = []
+        for token in self.model.tokenize(text)[:-1][: self.remaining]:
             # A tokenizer may spell a text with bytes of its own, such as a leading space: leave that to the mask.
             if not matcher.accept_token(token):
                 break

@@ -19,13 +19,20 @@ _BREAK = "\ufdd0"
 
 
 def encode_prompt(
-    model: Model, tool_format: ToolFormat, messages: Sequence[Message], tools: Sequence[Tool]
+    model: Model,
+    tool_format: ToolFormat,
+    messages: Sequence[Message],
+    tools: Sequence[Tool],
+    focus: Tool | None = None,
 ) -> list[int]:
-    """The token ids of the prompt for the model's next turn. Raises `ModelError` if it cannot be rendered."""
+    """The token ids of the prompt for the model's next turn; see `ToolFormat.prompt`.
+
+    Raises `ModelError` if it cannot be rendered.
+    """
     info = model.tokenizer_info
     specials = {info.tokens[token].decode("utf-8", "replace") for token in info.special_token_ids}
     specials |= {marker for marker in (tool_format.trigger, tool_format.end.strip()) if marker}
-    text = tool_format.prompt(model.chat_template, [_defused(message, specials) for message in messages], tools)
+    text = tool_format.prompt(model.chat_template, [_defused(message, specials) for message in messages], tools, focus)
     tokens: list[int] = []
     for part in text.split(_BREAK):
         tokens += model.tokenize(part, parse_special=True)

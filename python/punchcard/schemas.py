@@ -118,13 +118,14 @@ class Signature:
     def _build_model(self, annotations: Mapping[str, Any]) -> type[BaseModel]:
         fields: dict[str, Any] = {}
         for index, (name, parameter) in enumerate(self._signature.parameters.items()):
-            annotation = _portable(annotations.get(name, Any))
+            annotation = annotations.get(name, Any)
+            if typing_extensions.get_origin(annotation) is typing_extensions.Unpack:
+                raise TypeError(f"**{name} is an unpacked TypedDict; give its keys as parameters of their own")
+            annotation = _portable(annotation)
             default = ... if parameter.default is parameter.empty else parameter.default
             if parameter.kind is parameter.VAR_POSITIONAL:
                 annotation, default = list[annotation], []  # type: ignore[valid-type]
             elif parameter.kind is parameter.VAR_KEYWORD:
-                if typing_extensions.get_origin(annotation) is typing_extensions.Unpack:
-                    raise TypeError(f"**{name} is an unpacked TypedDict; give its keys as parameters of their own")
                 annotation, default = Annotated[dict[str, annotation], pydantic.Field(alias=_FURTHER)], {}  # type: ignore[valid-type]
             self._field_of[name] = field = f"field{index}"
             fields[field] = (self._describe(name, annotation, default), default)
@@ -325,9 +326,12 @@ else:
     @functools.cache
     def _portable_typed_dict(cls: Any) -> Any:
         fields: dict[str, Any] = {}
-        for name, annotation in typing_extensions.get_type_hints(cls).items():
+        for name, annotation in typing_extensions.get_type_hints(cls, include_extras=True).items():
             wrapper = typing_extensions.Required if name in cls.__required_keys__ else typing_extensions.NotRequired
-            fields[name] = wrapper[_portable(annotation) if annotation is not cls else annotation]
+            if typing_extensions.get_origin(annotation) in (typing_extensions.Required, typing_extensions.NotRequired):
+                # `__required_keys__` overlooks these where annotations are strings.
+                wrapper, (annotation,) = typing_extensions.get_origin(annotation), typing.get_args(annotation)
+            fields[name] = wrapper[annotation if annotation is cls else _portable(annotation)]
         replica = typing_extensions.TypedDict(cls.__name__, fields)  # type: ignore[misc]
         replica.__doc__ = cls.__doc__
         return replica

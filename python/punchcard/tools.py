@@ -43,7 +43,7 @@ class Tool:
         if function is None and (name is None or parameters is None):
             raise ToolError("A tool needs a function, or else a name and parameters")
         self.function = function
-        self.name = name or str(getattr(function, "__name__", type(function).__name__))
+        self.name = str(getattr(function, "__name__", type(function).__name__)) if name is None else name
         if not _NAME.fullmatch(self.name):
             raise ToolError(
                 f"{self.name!r} cannot be a tool's name",
@@ -67,7 +67,9 @@ class Tool:
             )
         name = inner["name"]
         description = inner.get("description") or ""
-        parameters = inner.get("parameters") or {"type": "object", "properties": {}, "additionalProperties": False}
+        parameters = inner.get("parameters")
+        if parameters is None:
+            parameters = {"type": "object", "properties": {}, "additionalProperties": False}
         if not isinstance(parameters, Mapping) or not isinstance(description, str):
             raise ToolError(
                 f"The definition of {name} is malformed",

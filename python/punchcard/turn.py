@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from punchcard._core import GrammarMatcher
@@ -39,40 +39,26 @@ def free_turn(decoder: Decoder, tool_format: ToolFormat) -> Turn:
 
 
 def grammar_turn(
-    decoder: Decoder,
-    tool_format: ToolFormat,
-    tools: Sequence[Tool],
-    *,
-    must_call: bool = False,
-    choose: Callable[[Decoder], Tool | None] | None = None,
+    decoder: Decoder, tool_format: ToolFormat, tools: Sequence[Tool], candidates: Sequence[Tool] | None = None
 ) -> Turn:
     """The model answers in prose, or begins calls and has them written under the grammar.
 
-    ``must_call``: the answer is a section of calls, perhaps an empty one where the format has one. ``choose`` says
-    which tool is called first, or that none is; without it, the model picks the name under the grammar.
-
-    Raises `SchemaError` if a tool's arguments cannot be compiled.
+    ``candidates``: where given, there is no prose; the answer is a section whose first call is of one of these tools,
+    an empty section if there are none. Raises `SchemaError` if a tool's arguments cannot be compiled.
     """
-    if not must_call:
-        turn, tools_named = _prose(decoder, tool_format, tools)
-        if tools_named is None:
-            return turn
-    else:
-        turn, tools_named = Turn(), list(tools)
-    first: Sequence[Tool] = tools_named
-    if choose is not None and len(first) > 1:
-        chosen = choose(decoder)
-        if chosen is None and tool_format.empty is not None:
-            decoder.give(tool_format.empty, special=True)
-            return turn
-        first = [chosen] if chosen is not None else first
-    _write_calls(decoder, tool_format, first, tools, turn)
+    turn = Turn()
+    if candidates is None:
+        turn, candidates = _prose(decoder, tool_format, tools)
+    elif not candidates and tool_format.empty is not None:
+        decoder.give(tool_format.empty, special=True)
+    if candidates:
+        _write_calls(decoder, tool_format, candidates, tools, turn)
     return turn
 
 
-def _prose(decoder: Decoder, tool_format: ToolFormat, tools: Sequence[Tool]) -> tuple[Turn, list[Tool] | None]:
-    """Writes until the answer ends or a call begins; then the beginning is taken back, and the tools that it may be of
-    are returned."""
+def _prose(decoder: Decoder, tool_format: ToolFormat, tools: Sequence[Tool]) -> tuple[Turn, list[Tool]]:
+    """Writes until the answer ends or a call begins. In that case the beginning is taken back, and the tools that the
+    call may be of are returned."""
     trigger = decoder.model.tokenize(tool_format.trigger, parse_special=True)
     names = {tool.name: tool for tool in tools}
     drift = re.compile(tool_format.drift_pattern(names)) if names else None
@@ -89,7 +75,7 @@ def _prose(decoder: Decoder, tool_format: ToolFormat, tools: Sequence[Tool]) -> 
 
     stretch = decoder.free(until=call_begins if tools else None)
     if not begun:
-        return Turn(stretch.text.strip(), finished=stretch.ended != "length"), None
+        return Turn(stretch.text.strip(), finished=stretch.ended != "length"), []
     prose = stretch.text.rpartition(tool_format.trigger)[0] if len(begun) == len(tools) else ""
     kept = 0
     while kept < len(stretch.tokens) and len(decoder.spell(stretch.tokens[: kept + 1])) <= len(prose):

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from punchcard.formats.examples import example_request, examples
+from punchcard.formats.examples import study, survey
 from punchcard.formats.schema import call_schema
 from punchcard.formats.template import render_template
 from punchcard.schemas import JsonSchema
@@ -112,8 +112,11 @@ class ToolFormat:
     def _json(self, value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":") if self.compact else None)
 
-    def prompt(self, template: str | None, messages: Sequence[Message], tools: Sequence[Tool]) -> str:
-        """The text before an answer. ``template``: the model's own chat template, if it has one.
+    def prompt(
+        self, template: str | None, messages: Sequence[Message], tools: Sequence[Tool], focus: Tool | None = None
+    ) -> str:
+        """The text before an answer. ``template``: the model's own chat template, if it has one. ``focus``: the tool
+        that will be called, where that is known; it adds examples of that tool where the format shows examples.
 
         ``messages`` are as OpenAI's API has them: roles system, user, assistant (with ``tool_calls``) and tool. Where
         the template knows nothing of tools, they are put into the words of the other turns.
@@ -123,9 +126,9 @@ class ToolFormat:
         if template is not None and _shows_tools(template):
             definitions = [tool.definition() for tool in tools] or None
             return render_template(template, list(messages), definitions)
-        return render_template(template, list(self._plain(messages, tools)), None)
+        return render_template(template, list(self._plain(messages, tools, focus)), None)
 
-    def _plain(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Iterator[Message]:
+    def _plain(self, messages: Sequence[Message], tools: Sequence[Tool], focus: Tool | None) -> Iterator[Message]:
         """The messages without roles or fields for tools."""
         rest = list(messages)
         system = [str(rest.pop(0)["content"])] if rest and rest[0]["role"] == "system" else []
@@ -134,9 +137,10 @@ class ToolFormat:
             system.append(self.system.replace("{tools}", lines))
         if system:
             yield {"role": "system", "content": "\n\n".join(system)}
-        for tool, arguments in examples(tools) if self.examples else ():
-            yield {"role": "user", "content": example_request(tool, arguments)}
-            yield {"role": "assistant", "content": self.write([Call(tool.name, arguments)])}
+        if self.examples:
+            for request, tool, arguments in [*survey(tools), *(study(focus) if focus else ())]:
+                yield {"role": "user", "content": request}
+                yield {"role": "assistant", "content": self.write([Call(tool.name, arguments)])}
         results: list[str] = []
         for message in [*rest, None]:
             if message is not None and message["role"] == "tool":

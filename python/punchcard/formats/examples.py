@@ -1,8 +1,8 @@
 """Invented requests with their calls, made of nothing but the tools' schemas.
 
-A small model learns the shape of a call from seeing some. For each tool one example is made: arguments that its schema
-admits, and a request that says the tool's description and these arguments. They vary from tool to tool, so that no
-value becomes a habit.
+A small model learns the shape of a call from seeing some. An example is made of arguments that a tool's schema admits,
+and of a request that says the tool's description and these arguments. Values vary from one to the next, so that none
+becomes a habit.
 """
 
 from __future__ import annotations
@@ -14,15 +14,23 @@ from typing import Any
 from punchcard.schemas import JsonSchema
 from punchcard.tools import Tool
 
-
-def example_requests(tools: Sequence[Tool]) -> list[str]:
-    """The requests that a prompt shows for ``tools``, one for each."""
-    return [example_request(tool, arguments) for tool, arguments in examples(tools)]
+Example = tuple[str, Tool, dict[str, Any]]
+"""A request, and the tool and arguments of the call that it asks for."""
 
 
-def examples(tools: Sequence[Tool]) -> list[tuple[Tool, dict[str, Any]]]:
-    """The calls that a prompt shows for ``tools``, one for each."""
-    return [(tool, example_arguments(tool, variant)) for variant, tool in enumerate(tools)]
+def survey(tools: Sequence[Tool]) -> list[Example]:
+    """One example for each tool."""
+    return [_example(tool, variant, optional=True) for variant, tool in enumerate(tools)]
+
+
+def study(tool: Tool) -> list[Example]:
+    """A few examples of one tool, with optional arguments and without."""
+    return [_example(tool, variant, optional=variant != 2) for variant in (1, 2, 3)]
+
+
+def _example(tool: Tool, variant: int, *, optional: bool) -> Example:
+    arguments = example_arguments(tool, variant, optional=optional)
+    return example_request(tool, arguments), tool, arguments
 
 
 def example_request(tool: Tool, arguments: Mapping[str, Any]) -> str:
@@ -32,10 +40,10 @@ def example_request(tool: Tool, arguments: Mapping[str, Any]) -> str:
     return f"{purpose}: {said}" if said else purpose
 
 
-def example_arguments(tool: Tool, variant: int = 0) -> dict[str, Any]:
-    """Arguments that the tool's schema admits, as far as patterns and formats do not matter, with the optional ones.
-    Different variants give different values."""
-    value = _Maker(tool.parameters, variant).make(tool.parameters, 0)
+def example_arguments(tool: Tool, variant: int = 0, *, optional: bool = True) -> dict[str, Any]:
+    """Arguments that the tool's schema admits, as far as patterns and formats do not matter. Different variants give
+    different values; ``optional``: with the optional ones."""
+    value = _Maker(tool.parameters, variant, 2 if optional else 0).make(tool.parameters, 0)
     return value if isinstance(value, dict) else {}
 
 
@@ -51,9 +59,10 @@ _WORDS = ("sunflower", "Maria", "blue box", "Lisbon", "green tea", "seven hills"
 
 
 class _Maker:
-    def __init__(self, root: JsonSchema, variant: int) -> None:
+    def __init__(self, root: JsonSchema, variant: int, optional_depth: int) -> None:
         self._root = root
         self._variant = variant
+        self._optional_depth = optional_depth  # optional members above it; a recursive type would have no end
 
     def make(self, schema: Any, depth: int) -> Any:
         schema = self._resolved(schema)
@@ -117,6 +126,5 @@ class _Maker:
         return {
             name: self.make(inner, depth + 1)
             for name, inner in schema.get("properties", {}).items()
-            # Optional ones only near the root: a recursive type would have no end.
-            if name in required or depth < 2
+            if name in required or depth < self._optional_depth
         }
