@@ -5,6 +5,7 @@ use crate::compile::Registry;
 use crate::error::{SchemaError, SchemaErrorKind};
 use crate::formula::{Formula, Formulas, FxMap, Node, Type};
 use crate::json::{Json, JsonLimits, ValueId};
+use crate::metaschemas;
 use crate::object::{ObjectSpec, ObjectState};
 use crate::options::{NumberSpelling, Options};
 use crate::satisfy::Search;
@@ -66,6 +67,11 @@ impl Algebra {
         let mut documents = Vec::new();
         for (uri, text) in resources {
             documents.push((uri.clone(), json.parse(text, json_limits)?));
+        }
+        for (uri, text) in metaschemas::referred_to(&json) {
+            if !documents.iter().any(|(known, _)| known == uri) {
+                documents.push((uri.to_string(), json.parse(text, json_limits)?));
+            }
         }
         let registry = Registry::new(&json, root, documents, options.draft)?;
         let mut languages = Languages::new();

@@ -257,7 +257,6 @@ impl Algebra {
                             parts.push(part);
                         }
                         Keyword::Annotation => {}
-                        Keyword::Unsupported(hint) => return Err(self.unsupported(at, hint)),
                     }
                 }
                 if self.options.strict && !reference_only {
@@ -287,11 +286,16 @@ impl Algebra {
             Value::Bool(true) => Formula::TRUE,
             Value::Bool(false) => Formula::FALSE,
             _ => {
-                let resource = self.registry.resource_of(&self.json, schema);
-                let scope = self.registry.enter(scope, resource);
+                let scope = self.scope_within(scope, schema);
                 self.formulas.intern(Node::Schema { at: schema, scope })
             }
         }
+    }
+
+    /// The dynamic scope inside a schema that is entered from `scope`.
+    pub(crate) fn scope_within(&mut self, scope: u32, schema: ValueId) -> u32 {
+        let resource = self.registry.resource_of(&self.json, schema);
+        self.registry.enter(scope, resource)
     }
 
     /// The place that a reference leads to.

@@ -63,6 +63,11 @@ impl Json {
         &self.values[id.0 as usize]
     }
 
+    /// All values of all documents.
+    pub fn values(&self) -> impl Iterator<Item = &Value> {
+        self.values.iter()
+    }
+
     /// How many values the arena holds.
     pub fn len(&self) -> usize {
         self.values.len()

@@ -16,6 +16,7 @@ mod exclusive;
 pub mod formula;
 pub mod json;
 mod keywords;
+mod metaschemas;
 pub mod number;
 pub mod object;
 pub mod options;

@@ -8,7 +8,7 @@ use crate::formula::{Formula, NO_END, Type};
 use crate::json::{Value, ValueId};
 
 impl Algebra {
-    fn every_item(&mut self, from: u32, to: u32, value: Formula) -> Formula {
+    pub(crate) fn every_item(&mut self, from: u32, to: u32, value: Formula) -> Formula {
         let outside = self.formulas.not(value);
         let some = self.formulas.item(from, to, outside, 1);
         self.formulas.not(some)

@@ -9,6 +9,7 @@
 //! | `array` | items, prefixItems, additionalItems, contains, minContains, maxContains, minItems, maxItems, uniqueItems |
 //! | `logic` | allOf, anyOf, oneOf, not, if, then, else |
 //! | `reference` | $ref, $dynamicRef, $recursiveRef |
+//! | `unevaluated` | unevaluatedProperties, unevaluatedItems |
 
 pub(crate) mod array;
 pub(crate) mod logic;
@@ -17,6 +18,7 @@ pub(crate) mod object;
 pub(crate) mod reference;
 pub(crate) mod string;
 pub(crate) mod types;
+pub(crate) mod unevaluated;
 
 use crate::algebra::Algebra;
 use crate::compile::At;
@@ -30,14 +32,12 @@ pub(crate) enum Keyword {
     Assert(fn(&mut Algebra, At) -> Result<Formula, SchemaError>),
     /// Says nothing about validity, or is read by a sibling, or is unknown.
     Annotation,
-    /// The hint says what to do instead.
-    Unsupported(&'static str),
 }
 
 /// The meaning of a keyword under a draft.
 pub(crate) fn lookup(name: &str, draft: Draft) -> Keyword {
     use Draft::{V6, V7, V2019, V2020};
-    use Keyword::{Annotation, Assert, Unsupported};
+    use Keyword::{Annotation, Assert};
     match name {
         "type" => Assert(types::types),
         "enum" => Assert(types::enumeration),
@@ -76,9 +76,8 @@ pub(crate) fn lookup(name: &str, draft: Draft) -> Keyword {
         "$ref" => Assert(reference::reference),
         "$dynamicRef" if draft >= V2020 => Assert(reference::dynamic_reference),
         "$recursiveRef" if draft == V2019 => Assert(reference::recursive_reference),
-        "unevaluatedProperties" | "unevaluatedItems" if draft >= V2019 => {
-            Unsupported("Use additionalProperties or items beside the declared members and items")
-        }
+        "unevaluatedProperties" if draft >= V2019 => Assert(unevaluated::properties),
+        "unevaluatedItems" if draft >= V2019 => Assert(unevaluated::items),
         _ => Annotation,
     }
 }

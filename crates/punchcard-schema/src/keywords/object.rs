@@ -12,7 +12,7 @@ use crate::json::{Value, ValueId};
 use punchcard_automata::Language;
 
 impl Algebra {
-    fn every_member(&mut self, keys: Keys, value: Formula) -> Formula {
+    pub(crate) fn every_member(&mut self, keys: Keys, value: Formula) -> Formula {
         let outside = self.formulas.not(value);
         let some = self.formulas.member(keys, outside);
         self.formulas.not(some)
