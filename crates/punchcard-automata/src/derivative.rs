@@ -4,11 +4,16 @@
 //! after `c`, given that `c` was consumed inside `r`; `unread(r)` says of which rests of the text it is true that `r` may
 //! match nothing here (`ALL` where no assertion is in the way). So a look-ahead becomes an intersection with everything
 //! that follows, also from within a loop, and a look-behind is a language that is stepped along with the text.
+//!
+//! Expressions share parts, so nothing here may walk one as if it were a tree: the alternatives of a derivative are
+//! gathered with a set of those that were met, and derivatives of parts of intersections and complements are remembered.
 
 use crate::alphabet::Alphabet;
 use crate::charset::{CharSet, MAX};
-use crate::languages::{Language, Languages, Node, UNBOUNDED};
+use crate::languages::{FxMap, Language, Languages, Node, UNBOUNDED};
 use crate::machine::Machine;
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
 /// What one state does on every character: `targets[i]` for code points from `starts[i]` up to the next start.
@@ -50,7 +55,10 @@ impl Languages {
     pub fn step(&mut self, id: Language, c: u32) -> Language {
         match self.transitions[id.index()] {
             Some(ref t) => t.target(c),
-            None => self.derivative(id, c),
+            None => {
+                self.memory.trim();
+                self.derivative(id, c)
+            }
         }
     }
 
@@ -59,6 +67,7 @@ impl Languages {
         if let Some(t) = &self.transitions[id.index()] {
             return t.clone();
         }
+        self.memory.trim();
         let mut frontier = Frontier::default();
         self.frontier(id, &mut frontier);
         if self.facts(id).looks_behind {
@@ -145,6 +154,9 @@ impl Languages {
 
     /// The sets and characters that decide what the next character does.
     fn frontier(&self, id: Language, out: &mut Frontier) {
+        if !self.is_leaf(id) && !out.met.insert(id) {
+            return;
+        }
         match self.node(id) {
             Node::Empty | Node::Epsilon | Node::Here => {}
             Node::Set(s) => out.sets.push(*s),
@@ -156,6 +168,9 @@ impl Languages {
                         return;
                     }
                     at = b;
+                    if matches!(self.node(at), Node::Concat(..)) && !out.met.insert(at) {
+                        return;
+                    }
                 }
                 self.frontier(at, out);
             }
@@ -185,7 +200,7 @@ impl Languages {
 
     /// The frontier of every look-behind, wherever it stands: all of them step with the text.
     fn trackers(&self, id: Language, out: &mut Frontier) {
-        if !self.facts(id).looks_behind {
+        if !self.facts(id).looks_behind || !out.tracked.insert(id) {
             return;
         }
         match self.node(id) {
@@ -214,51 +229,84 @@ impl Languages {
         self.consume(id, Language::EPSILON, c)
     }
 
+    /// The same for `id · then`, consumed inside `id`, where that is a part of a state that other parts may share.
+    fn part(&mut self, id: Language, then: Language, c: u32) -> Language {
+        if self.is_leaf(id) {
+            return self.consume(id, then, c);
+        }
+        if let Some(&known) = self.memory.parts.get(&(id, then, c)) {
+            return known;
+        }
+        let rest = self.consume(id, then, c);
+        self.memory.parts.insert((id, then, c), rest);
+        rest
+    }
+
+    /// Whether the node has no parts.
+    fn is_leaf(&self, id: Language) -> bool {
+        !matches!(
+            self.node(id),
+            Node::Concat(..) | Node::Union(_) | Node::And(_) | Node::Not(_) | Node::Repeat(..) | Node::Look(..)
+        )
+    }
+
+    /// What is left of `id · then` after `c`, consumed inside `id`.
     fn consume(&mut self, id: Language, then: Language, c: u32) -> Language {
-        match self.node(id) {
-            Node::Empty | Node::Epsilon | Node::Look(..) | Node::Here => Language::EMPTY,
+        let mut alternatives = Alternatives::default();
+        self.gather(id, then, c, &mut alternatives);
+        match *alternatives.list.as_slice() {
+            [] => Language::EMPTY,
+            [one] => one,
+            _ => self.union(alternatives.list),
+        }
+    }
+
+    /// Adds the alternatives of `consume(id, then)`.
+    fn gather(&mut self, id: Language, then: Language, c: u32, out: &mut Alternatives) {
+        let rest = match self.node(id) {
+            Node::Empty | Node::Epsilon | Node::Look(..) | Node::Here => return,
             Node::Set(s) => {
-                if self.sets[*s as usize].contains(c) {
-                    self.pass(then, c)
-                } else {
-                    Language::EMPTY
+                if !self.sets[*s as usize].contains(c) {
+                    return;
                 }
+                Language::EPSILON
             }
-            Node::Concat(..) => self.consume_concat(id, then, c),
+            Node::Concat(..) => return self.gather_concat(id, then, c, out),
             Node::Union(items) => {
-                let items = items.clone();
-                let parts: Vec<Language> = items.iter().map(|&i| self.consume(i, then, c)).collect();
-                self.union(parts)
+                if out.met.insert((id, then)) {
+                    let items = items.clone();
+                    items.iter().for_each(|&i| self.gather(i, then, c, out));
+                }
+                return;
+            }
+            &Node::Repeat(a, min, max) => {
+                if out.met.insert((id, then)) {
+                    let less = if max == UNBOUNDED { max } else { max - 1 };
+                    let again = self.repeat(a, min.saturating_sub(1), less);
+                    let then = self.concat(again, then);
+                    self.gather(a, then, c, out);
+                }
+                return;
             }
             Node::And(items) => {
                 let items = items.clone();
                 let mut parts = Vec::with_capacity(items.len());
                 for &i in items.iter() {
-                    let part = self.consume(i, Language::EPSILON, c);
+                    let part = self.part(i, Language::EPSILON, c);
                     if part == Language::EMPTY {
-                        return part;
+                        return;
                     }
                     parts.push(part);
                 }
-                let rest = self.and(parts);
-                let then = self.pass(then, c);
-                self.concat(rest, then)
+                self.and(parts)
             }
             &Node::Not(a) => {
-                let rest = self.derivative(a, c);
-                let rest = self.not(rest);
-                let then = self.pass(then, c);
-                self.concat(rest, then)
-            }
-            &Node::Repeat(a, min, max) => {
-                let less = if max == UNBOUNDED { max } else { max - 1 };
-                let again = self.repeat(a, min.saturating_sub(1), less);
-                let then = self.concat(again, then);
-                self.consume(a, then, c)
+                let rest = self.part(a, Language::EPSILON, c);
+                self.not(rest)
             }
             Node::Residue { modulus, remainder, after_point, places } => {
                 let (modulus, places, after_point) = (modulus.clone(), *places, *after_point);
-                let rest = match (char::from_u32(c), after_point) {
+                match (char::from_u32(c), after_point) {
                     (Some('.'), None) => self.residue(modulus, remainder.clone(), Some(0), places),
                     // Past the last place that matters only zeros keep the value.
                     (Some('0'), Some(read)) if read == places => id,
@@ -266,38 +314,30 @@ impl Languages {
                         let remainder = (remainder * 10u32 + (digit as u32 - '0' as u32)) % &*modulus;
                         self.residue(modulus, remainder, after_point.map(|read| read + 1), places)
                     }
-                    _ => return Language::EMPTY,
-                };
-                let then = self.pass(then, c);
-                self.concat(rest, then)
+                    _ => return,
+                }
             }
             &Node::Texts { list, lo, hi, depth } => {
-                let Some(next) = char::from_u32(c) else { return Language::EMPTY };
+                let Some(next) = char::from_u32(c) else { return };
                 let (texts, d) = (&self.lists[list as usize][lo as usize..hi as usize], depth as usize);
                 let first = texts.partition_point(|t| t[d..].chars().next() < Some(next));
                 let last = texts.partition_point(|t| t[d..].chars().next() <= Some(next));
-                let rest = self.texts_node(list, lo + first as u32, lo + last as u32, depth + next.len_utf8() as u32);
-                if rest == Language::EMPTY {
-                    return rest;
-                }
-                let then = self.pass(then, c);
-                self.concat(rest, then)
+                self.texts_node(list, lo + first as u32, lo + last as u32, depth + next.len_utf8() as u32)
             }
             Node::Machine(machine, state) => {
                 let (machine, state) = (*machine, state.clone());
-                let rest = self.step_machine(machine, &state, c);
-                if rest == Language::EMPTY {
-                    return rest;
-                }
-                let then = self.pass(then, c);
-                self.concat(rest, then)
+                self.step_machine(machine, &state, c)
             }
+        };
+        if rest != Language::EMPTY {
+            let then = self.pass(then, c);
+            let rest = self.concat(rest, then);
+            out.list.push(rest);
         }
     }
 
     /// A concatenation may be as long as a pattern, so its spine is walked in a loop.
-    fn consume_concat(&mut self, id: Language, then: Language, c: u32) -> Language {
-        let mut parts = Vec::new();
+    fn gather_concat(&mut self, id: Language, then: Language, c: u32, out: &mut Alternatives) {
         let (mut at, mut condition) = (id, Language::ALL);
         loop {
             let (head, tail) = match *self.node(at) {
@@ -308,18 +348,21 @@ impl Languages {
                 Some(tail) => self.concat(tail, then),
                 None => then,
             };
-            let part = self.consume(head, after, c);
-            let part = self.given(condition, part, c);
-            parts.push(part);
+            if condition == Language::ALL {
+                self.gather(head, after, c, out);
+            } else {
+                let part = self.part(head, after, c);
+                let part = self.given(condition, part, c);
+                out.list.push(part);
+            }
             let Some(tail) = tail else { break };
             let here = self.unread(head);
             condition = self.and([condition, here]);
-            if condition == Language::EMPTY {
+            if condition == Language::EMPTY || (condition == Language::ALL && !out.met_tails.insert((tail, then))) {
                 break;
             }
             at = tail;
         }
-        self.union(parts)
     }
 
     /// `rest`, provided that `c` and the rest are in `condition`.
@@ -327,7 +370,7 @@ impl Languages {
         if condition == Language::ALL || rest == Language::EMPTY {
             return rest;
         }
-        let condition = self.derivative(condition, c);
+        let condition = self.part(condition, Language::EPSILON, c);
         self.and([condition, rest])
     }
 
@@ -341,9 +384,18 @@ impl Languages {
         if !facts.looks {
             return if facts.nullable { Language::ALL } else { Language::EMPTY };
         }
+        if let Some(&known) = self.memory.unread.get(&id) {
+            return known;
+        }
+        let rest = self.unread_parts(id);
+        self.memory.unread.insert(id, rest);
+        rest
+    }
+
+    fn unread_parts(&mut self, id: Language) -> Language {
         match self.node(id) {
             &Node::Look(look, a) => {
-                let rest = if look.behind { self.from_here(a) } else { a };
+                let rest = if look.behind { self.rests_here(a) } else { a };
                 if look.negated { self.not(rest) } else { rest }
             }
             Node::Concat(..) => {
@@ -372,7 +424,7 @@ impl Languages {
                 }
             }
             _ => {
-                if facts.nullable {
+                if self.facts(id).nullable {
                     Language::ALL
                 } else {
                     Language::EMPTY
@@ -382,18 +434,27 @@ impl Languages {
     }
 
     /// The rests of the text with which a look-behind holds whose language is `id` by now.
-    fn from_here(&mut self, id: Language) -> Language {
+    fn rests_here(&mut self, id: Language) -> Language {
         let facts = self.facts(id);
         if !facts.here {
             // It does not look ahead, so either every rest will do or none.
             return if facts.nullable { Language::ALL } else { Language::EMPTY };
         }
+        if let Some(&known) = self.memory.rests_here.get(&id) {
+            return known;
+        }
+        let rest = self.rests_here_parts(id);
+        self.memory.rests_here.insert(id, rest);
+        rest
+    }
+
+    fn rests_here_parts(&mut self, id: Language) -> Language {
         match self.node(id) {
             Node::Concat(..) => {
                 let (mut at, mut parts) = (id, Vec::new());
                 while let Node::Concat(head, tail) = *self.node(at) {
                     if self.facts(head).here {
-                        let head = self.from_here(head);
+                        let head = self.rests_here(head);
                         let rest = self.concat(head, tail);
                         parts.push(rest);
                         return self.and(parts);
@@ -405,19 +466,19 @@ impl Languages {
                     parts.push(part);
                     at = tail;
                 }
-                let rest = self.from_here(at);
+                let rest = self.rests_here(at);
                 parts.push(rest);
                 self.and(parts)
             }
             Node::Union(items) => {
                 let items = items.clone();
-                let parts: Vec<Language> = items.iter().map(|&i| self.from_here(i)).collect();
+                let parts: Vec<Language> = items.iter().map(|&i| self.rests_here(i)).collect();
                 self.union(parts)
             }
             Node::And(items) => {
                 let items = items.clone();
                 let parts: Vec<Language> =
-                    items.iter().map(|&i| if self.facts(i).here { self.from_here(i) } else { i }).collect();
+                    items.iter().map(|&i| if self.facts(i).here { self.rests_here(i) } else { i }).collect();
                 self.and(parts)
             }
             _ => Language::EPSILON,
@@ -429,9 +490,18 @@ impl Languages {
         if !self.facts(id).looks_behind {
             return id;
         }
+        if let Some(&known) = self.memory.passed.get(&(id, c)) {
+            return known;
+        }
+        let passed = self.pass_parts(id, c);
+        self.memory.passed.insert((id, c), passed);
+        passed
+    }
+
+    fn pass_parts(&mut self, id: Language, c: u32) -> Language {
         match self.node(id) {
             &Node::Look(look, a) if look.behind => {
-                let a = self.derivative(a, c);
+                let a = self.part(a, Language::EPSILON, c);
                 self.look(look, a)
             }
             &Node::Look(look, a) => {
@@ -478,4 +548,34 @@ struct Frontier {
     sets: Vec<u32>,
     chars: Vec<u32>,
     machines: Vec<(u32, Arc<[u8]>)>,
+    met: HashSet<Language, FxBuildHasher>,
+    tracked: HashSet<Language, FxBuildHasher>,
+}
+
+/// The alternatives of a derivative, and the parts (each with what comes after it) that they were gathered from.
+#[derive(Default)]
+struct Alternatives {
+    list: Vec<Language>,
+    met: HashSet<(Language, Language), FxBuildHasher>,
+    /// Rests of concatenations, all the alternatives of which are gathered.
+    met_tails: HashSet<(Language, Language), FxBuildHasher>,
+}
+
+/// Results for parts of states, which occur in many states and often more than once in one.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    parts: FxMap<(Language, Language, u32), Language>,
+    passed: FxMap<(Language, u32), Language>,
+    unread: FxMap<Language, Language>,
+    rests_here: FxMap<Language, Language>,
+}
+
+impl Memory {
+    /// Forgets everything once it is much: it can be found out again.
+    fn trim(&mut self) {
+        const MOST: usize = 1 << 16;
+        if self.parts.len() + self.passed.len() + self.unread.len() + self.rests_here.len() > MOST {
+            *self = Memory::default();
+        }
+    }
 }

@@ -32,7 +32,7 @@ impl Languages {
         let mut at = id;
         // The search finds one way; after it the rest of the way is found from every state on it.
         while !self.is_nullable(at) {
-            let Some(path) = self.path(at)? else { return Ok(None) };
+            let Some(path) = self.path(at, Self::is_nullable)? else { return Ok(None) };
             text.extend(path.iter().filter_map(|&(c, _)| char::from_u32(c)));
             match path.last() {
                 Some(&(_, end)) => at = end,
@@ -67,7 +67,7 @@ impl Languages {
     }
 
     fn search(&mut self, id: Language) -> Result<Option<Vec<(u32, Language)>>, LimitExceeded> {
-        let found = self.path(id)?;
+        let found = self.path(id, Self::is_known_viable)?;
         if let Some(path) = &found {
             self.viable.insert(id, true);
             for &(_, state) in path {
@@ -77,14 +77,24 @@ impl Languages {
         Ok(found)
     }
 
-    fn path(&mut self, id: Language) -> Result<Option<Vec<(u32, Language)>>, LimitExceeded> {
+    fn is_known_viable(&self, id: Language) -> bool {
+        let facts = self.facts(id);
+        facts.nullable || facts.plain || self.viable.get(&id) == Some(&true)
+    }
+
+    /// The way to a state where the search may end.
+    fn path(
+        &mut self,
+        id: Language,
+        ends: fn(&Self, Language) -> bool,
+    ) -> Result<Option<Vec<(u32, Language)>>, LimitExceeded> {
         let mut from: FxMap<Language, (Language, u32)> = FxMap::default();
         let mut queue = BinaryHeap::new();
-        queue.push((Reverse(self.facts(id).min_len), Reverse(0u32), id));
+        queue.push((Reverse(self.facts(id).min_len), 0u32, id));
         from.insert(id, (id, 0));
         let budget = self.nodes.len() + self.max_states;
-        while let Some((_, Reverse(depth), state)) = queue.pop() {
-            if self.is_nullable(state) {
+        while let Some((_, depth, state)) = queue.pop() {
+            if ends(self, state) {
                 let mut path = Vec::new();
                 let mut at = state;
                 while at != id {
@@ -108,7 +118,8 @@ impl Languages {
                 }
                 from.insert(target, (state, readable(lo, hi)));
                 let cost = depth.saturating_add(1).saturating_add(self.facts(target).min_len);
-                queue.push((Reverse(cost), Reverse(depth + 1), target));
+                // Among equals the one that has come farthest: a bound on the length makes all of them equal.
+                queue.push((Reverse(cost), depth + 1, target));
             }
         }
         for state in from.into_keys() {

@@ -4,7 +4,7 @@
 //! elements, merged counters), so that the derivatives of one expression are finitely many and usually few.
 
 use crate::charset::CharSet;
-use crate::derivative::Transitions;
+use crate::derivative::{Memory, Transitions};
 use crate::machine::Machine;
 use hashbrown::HashMap;
 use num_bigint::BigUint;
@@ -127,6 +127,7 @@ pub struct Languages {
     pub(crate) machines: Vec<Arc<dyn Machine>>,
     pub(crate) transitions: Vec<Option<Arc<Transitions>>>,
     pub(crate) viable: FxMap<Language, bool>,
+    pub(crate) memory: Memory,
     /// The most expressions the store may hold.
     pub max_states: usize,
 }
@@ -152,6 +153,7 @@ impl Languages {
             machines: Vec::new(),
             transitions: Vec::new(),
             viable: FxMap::default(),
+            memory: Memory::default(),
             max_states: 2_000_000,
         };
         store.intern(Node::Empty);

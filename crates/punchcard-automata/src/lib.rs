@@ -4,14 +4,14 @@
 //! again such an expression, and a transition is its derivative. So intersection, complement, look-around and counted
 //! repetition are one mechanism, nothing is expanded ahead, and only the states that a text visits are ever built.
 //!
-//! * [`charset`]: sets of characters.
-//! * [`languages`]: the expressions and their simplifying constructors.
-//! * [`derivative`]: transitions.
-//! * [`emptiness`]: whether a language has any text at all, and its shortest one.
-//! * [`machine`]: languages that code describes, by the steps of an automaton; [`alphabet`]: what it tells apart.
-//! * [`formats`]: the `format`s of JSON Schema.
-//! * [`pattern`]: regular expressions of ECMA-262.
-//! * [`decimal`]: exact numbers; `number`: the plain spellings of numbers within bounds, and of multiples.
+//! * [`charset`][]: sets of characters.
+//! * [`languages`][]: the expressions and their simplifying constructors.
+//! * [`derivative`][]: transitions.
+//! * [`emptiness`][]: whether a language has any text at all, and its shortest one.
+//! * [`machine`][]: languages that code describes, by the steps of an automaton; [`alphabet`]: what it tells apart.
+//! * [`formats`][]: the `format`s of JSON Schema.
+//! * [`pattern`][]: regular expressions of ECMA-262.
+//! * [`decimal`][]: exact numbers; `number`: the plain spellings of numbers within bounds, and of multiples.
 
 pub mod alphabet;
 pub mod charset;

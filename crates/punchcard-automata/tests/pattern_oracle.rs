@@ -1,31 +1,141 @@
-//! Patterns against an independent engine: random patterns on random texts agree with `regress`, and the sets of Unicode
-//! properties with what it matches.
+//! Patterns against what they say: random ones on random texts agree with a matcher that spells out the definitions, and with
+//! `regress`, an engine for ECMA-262; classes agree with that one on every character.
 
 use proptest::prelude::*;
 use punchcard_automata::pattern::{Options, parse};
 use punchcard_automata::{Language, Languages};
+use std::collections::BTreeSet;
 
 /// Characters of which patterns and texts are made: few, so that they meet; of each kind that assertions tell apart.
-const ALPHABET: &str = "aab. \n";
+const ALPHABET: &str = "aabA. \n";
 
 fn text() -> impl Strategy<Value = String> {
     let chars: Vec<char> = ALPHABET.chars().collect();
     prop::collection::vec(prop::sample::select(chars), 0..7).prop_map(|chars| chars.into_iter().collect())
 }
 
-/// A pattern, and whether it is an assertion (then it takes no quantifier).
-fn pattern() -> impl Strategy<Value = String> {
-    let atom = prop::sample::select(vec!["a", "b", "ab", ".", "[ab]", "[^a]", r"\w", r"\W", r"\s", "[^]", r"\n", ""]);
-    let edge = prop::sample::select(vec!["^", "$", r"\b", r"\B", "^", "$"]);
-    let leaf = prop_oneof![4 => atom.prop_map(String::from), 1 => edge.prop_map(String::from)];
-    leaf.prop_recursive(5, 24, 4, |inner| {
-        let count = prop::sample::select(vec!["*", "+", "?", "{2}", "{1,2}", "{0,3}", "{2,}", "*?", "{3}"]);
+/// A pattern as it is generated: what it says is plain from its shape, so it can be matched by definition.
+#[derive(Clone, Debug)]
+enum Tree {
+    /// The spelling of one character, and the characters of the alphabet that it matches.
+    One(&'static str, &'static str),
+    Edge(&'static str),
+    Sequence(Vec<Tree>),
+    Either(Vec<Tree>),
+    Repeat(Box<Tree>, &'static str, usize, usize),
+    Look(&'static str, Box<Tree>),
+}
+
+impl Tree {
+    fn source(&self) -> String {
+        let all = |trees: &[Tree], between: &str| trees.iter().map(Tree::source).collect::<Vec<_>>().join(between);
+        match self {
+            Tree::One(spelling, _) => spelling.to_string(),
+            Tree::Edge(spelling) => spelling.to_string(),
+            Tree::Sequence(trees) => all(trees, ""),
+            Tree::Either(trees) => format!("(?:{})", all(trees, "|")),
+            Tree::Repeat(tree, count, ..) => format!("(?:{}){count}", tree.source()),
+            Tree::Look(kind, tree) => format!("({kind}{})", tree.source()),
+        }
+    }
+
+    /// The places where a match that begins at one of `from` may end.
+    fn ends(&self, text: &[char], from: &BTreeSet<usize>) -> BTreeSet<usize> {
+        let word = |i: usize| text.get(i).is_some_and(|&c| c.is_ascii_alphabetic());
+        let boundary = |i: usize| (i > 0 && word(i - 1)) != word(i);
+        let here = |holds: &dyn Fn(usize) -> bool| from.iter().copied().filter(|&i| holds(i)).collect();
+        match self {
+            Tree::One(_, chars) => {
+                from.iter().filter(|&&i| text.get(i).is_some_and(|&c| chars.contains(c))).map(|i| i + 1).collect()
+            }
+            Tree::Edge("^") => here(&|i| i == 0),
+            Tree::Edge("$") => here(&|i| i == text.len()),
+            Tree::Edge("\\b") => here(&boundary),
+            Tree::Edge(_) => here(&|i| !boundary(i)),
+            Tree::Sequence(trees) => trees.iter().fold(from.clone(), |at, tree| tree.ends(text, &at)),
+            Tree::Either(trees) => trees.iter().flat_map(|tree| tree.ends(text, from)).collect(),
+            Tree::Repeat(tree, _, min, max) => {
+                let mut at = from.clone();
+                for _ in 0..*min {
+                    at = tree.ends(text, &at);
+                }
+                // More rounds than there are places add no place.
+                let mut all = at.clone();
+                for _ in *min..(*max).min(min + text.len() + 1) {
+                    at = tree.ends(text, &at);
+                    all.extend(&at);
+                }
+                all
+            }
+            Tree::Look(kind, tree) => {
+                let wanted = kind.ends_with('=');
+                if kind.contains('<') {
+                    let reached =
+                        |i: usize| (0..=i).any(|start| tree.ends(text, &BTreeSet::from([start])).contains(&i));
+                    here(&|i| reached(i) == wanted)
+                } else {
+                    here(&|i| tree.ends(text, &BTreeSet::from([i])).is_empty() != wanted)
+                }
+            }
+        }
+    }
+
+    fn found(&self, text: &str) -> bool {
+        let text: Vec<char> = text.chars().collect();
+        !self.ends(&text, &(0..=text.len()).collect()).is_empty()
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        let text: Vec<char> = text.chars().collect();
+        self.ends(&text, &BTreeSet::from([0])).contains(&text.len())
+    }
+}
+
+type Count = (&'static str, usize, usize);
+const COUNTS: &[Count] = &[
+    ("*", 0, usize::MAX),
+    ("+?", 1, usize::MAX),
+    ("?", 0, 1),
+    ("{2}", 2, 2),
+    ("{1,2}", 1, 2),
+    ("{0,3}", 0, 3),
+    ("{2,}", 2, usize::MAX),
+    ("{2,4}?", 2, 4),
+];
+
+/// Random patterns, with loops whose rounds may be empty or not.
+fn tree(empty_rounds: bool) -> impl Strategy<Value = Tree> {
+    let one = prop::sample::select(vec![
+        ("a", "a"),
+        ("b", "b"),
+        (".", "abA. "),
+        ("[ab]", "ab"),
+        ("[^a]", "bA. \n"),
+        ("\\w", "abA"),
+        ("\\W", ". \n"),
+        ("\\s", " \n"),
+        ("[^]", "abA. \n"),
+        ("\\n", "\n"),
+        ("[]", ""),
+    ]);
+    let edge = prop::sample::select(vec!["^", "$", "\\b", "\\B"]);
+    let leaf = prop_oneof![
+        5 => one.prop_map(|(spelling, chars)| Tree::One(spelling, chars)),
+        2 => edge.prop_map(Tree::Edge),
+        1 => Just(Tree::Sequence(Vec::new())),
+    ];
+    leaf.prop_recursive(5, 24, 4, move |inner| {
+        let several = prop::collection::vec(inner.clone(), 1..4);
+        let count = prop::sample::select(COUNTS);
         let look = prop::sample::select(vec!["?=", "?!", "?<=", "?<!"]);
         prop_oneof![
-            4 => prop::collection::vec(inner.clone(), 1..4).prop_map(|parts| parts.concat()),
-            2 => prop::collection::vec(inner.clone(), 1..4).prop_map(|parts| format!("(?:{})", parts.join("|"))),
-            2 => (inner.clone(), count).prop_map(|(part, count)| format!("(?:{part}){count}")),
-            2 => (inner, look).prop_map(|(part, look)| format!("({look}{part})")),
+            4 => several.clone().prop_map(Tree::Sequence),
+            2 => several.prop_map(Tree::Either),
+            3 => (inner.clone(), count).prop_map(move |(t, (count, min, max))| {
+                let round = if empty_rounds { t } else { Tree::Sequence(vec![t, Tree::One("[ab]", "ab")]) };
+                Tree::Repeat(round.into(), count, min, max)
+            }),
+            2 => (inner, look).prop_map(|(t, kind)| Tree::Look(kind, t.into())),
         ]
     })
 }
@@ -44,28 +154,16 @@ fn ours(source: &str, options: &Options) -> Ours {
     Ours { languages, search, full }
 }
 
-fn theirs(source: &str, flags: &str) -> (regress::Regex, regress::Regex) {
-    // The whole text, whether or not `^` and `$` match within it.
-    let whole = format!("(?<![^])(?:{source})(?![^])");
-    (regress::Regex::with_flags(source, flags).unwrap(), regress::Regex::with_flags(&whole, flags).unwrap())
-}
-
-fn agree(source: &str, texts: &[String], flags: &str) -> Result<(), TestCaseError> {
-    let options = Options {
-        strict: true,
-        ignore_case: flags.contains('i'),
-        multiline: flags.contains('m'),
-        dot_all: flags.contains('s'),
-        ..Options::default()
-    };
-    let mut ours = ours(source, &options);
-    let (search, whole) = theirs(source, flags);
+/// Both languages on each text, and the transitions, which are computed for all characters at once, against single steps.
+fn agree(
+    mut ours: Ours,
+    texts: &[String],
+    found: impl Fn(&str) -> bool,
+    matches: impl Fn(&str) -> bool,
+) -> Result<(), TestCaseError> {
     for text in texts {
-        let found = ours.languages.matches(ours.search, text);
-        prop_assert_eq!(found, search.find(text).is_some(), "search {:?} in {:?} ({})", source, text, flags);
-        let matched = ours.languages.matches(ours.full, text);
-        prop_assert_eq!(matched, whole.find(text).is_some(), "match {:?} on {:?} ({})", source, text, flags);
-        // The transitions, computed for all characters at once, lead where single steps lead.
+        prop_assert_eq!(ours.languages.matches(ours.search, text), found(text), "search in {:?}", text);
+        prop_assert_eq!(ours.languages.matches(ours.full, text), matches(text), "match on {:?}", text);
         for start in [ours.search, ours.full] {
             let (mut by_step, mut by_table) = (start, start);
             for c in text.chars() {
@@ -88,30 +186,53 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn random_patterns_agree(source in pattern(), texts in prop::collection::vec(text(), 12)) {
-        agree(&source, &texts, "u")?;
+    fn patterns_match_what_they_say(tree in tree(true), texts in prop::collection::vec(text(), 12)) {
+        let ours = ours(&tree.source(), &Options { strict: true, ..Options::default() });
+        agree(ours, &texts, |text| tree.found(text), |text| tree.matches(text))?;
     }
 
+    /// Flags included. (`regress` 0.12 does not end on some loops with empty rounds.)
     #[test]
-    fn random_patterns_agree_under_flags(
-        source in pattern(),
+    fn patterns_agree_with_another_engine(
+        tree in tree(false),
         texts in prop::collection::vec(text(), 8),
-        flags in prop::sample::select(vec!["um", "us", "ui", "umsi"]),
+        flags in prop::sample::select(vec!["u", "um", "us", "ui", "umsi"]),
     ) {
-        agree(&source, &texts, flags)?;
+        let source = tree.source();
+        let options = Options {
+            strict: true,
+            ignore_case: flags.contains('i'),
+            multiline: flags.contains('m'),
+            dot_all: flags.contains('s'),
+            ..Options::default()
+        };
+        let search = regress::Regex::with_flags(&source, flags).unwrap();
+        // The whole text, whether or not `^` and `$` match within it.
+        let whole = regress::Regex::with_flags(&format!("(?<![^])(?:{source})(?![^])"), flags).unwrap();
+        let ours = ours(&source, &options);
+        agree(ours, &texts, |text| search.find(text).is_some(), |text| whole.find(text).is_some())?;
     }
 
     /// What is said to be empty has no text, and an example is a match.
     #[test]
-    fn examples_match(source in pattern(), texts in prop::collection::vec(text(), 8)) {
-        let mut ours = ours(&source, &Options::default());
-        let (search, whole) = theirs(&source, "u");
-        for (language, regex) in [(ours.search, search), (ours.full, whole)] {
+    fn examples_match(tree in tree(true), texts in prop::collection::vec(text(), 8)) {
+        let mut ours = ours(&tree.source(), &Options::default());
+        for (language, is_search) in [(ours.search, true), (ours.full, false)] {
+            let test = |text: &str| {
+                // The alphabet of the definition above is small: other characters are as good as a dot.
+                let known = |c: char| match c {
+                    _ if c.is_ascii_alphanumeric() || c == '_' => 'A',
+                    _ if c.is_whitespace() => ' ',
+                    _ => '.',
+                };
+                let text: String = text.chars().map(|c| if ALPHABET.contains(c) { c } else { known(c) }).collect();
+                if is_search { tree.found(&text) } else { tree.matches(&text) }
+            };
             match ours.languages.example(language).unwrap() {
-                Some(example) => prop_assert!(regex.find(&example).is_some(), "{:?}: {:?}", source, example),
+                Some(example) => prop_assert!(test(&example), "{:?}", example),
                 None => {
                     for text in &texts {
-                        prop_assert!(regex.find(text).is_none(), "{:?} was said to be empty: {:?}", source, text);
+                        prop_assert!(!test(text), "said to be empty, but for {:?}", text);
                     }
                 }
             }
@@ -157,6 +278,10 @@ fn classes_agree_on_every_character() {
     let assigned = regress::Regex::with_flags(r"^\p{Assigned}$", "u").unwrap();
     for flags in ["u", "ui"] {
         for source in sources {
+            // In a class and under i, `\W` is to `regress` another set than outside of one.
+            if flags == "ui" && source.contains(r"[^\W") {
+                continue;
+            }
             let options = Options { strict: true, ignore_case: flags == "ui", ..Options::default() };
             let full = parse(source, &options).unwrap().full(&mut languages).unwrap();
             let regex = regress::Regex::with_flags(&format!("^(?:{source})$"), flags).unwrap();

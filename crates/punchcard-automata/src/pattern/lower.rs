@@ -267,13 +267,10 @@ impl Lowering<'_> {
             return none;
         }
         // How many rounds that match something it takes: the others may be empty, if an assertion lets them.
-        let least = if min <= 1 {
+        let mut may_be_empty = |begins, ends| round(begins, ends, Want::Empty) != Language::EMPTY;
+        let least = if min <= 1 || may_be_empty(begins, false) || may_be_empty(false, ends) {
             1
-        } else if round(begins, false, Want::Empty) != Language::EMPTY
-            || round(false, ends, Want::Empty) != Language::EMPTY
-        {
-            1
-        } else if round(false, false, Want::Empty) != Language::EMPTY {
+        } else if may_be_empty(false, false) {
             2
         } else {
             min
@@ -289,6 +286,8 @@ impl Lowering<'_> {
         let fewer = |n: u32, by: u32| if n == UNBOUNDED { n } else { n.saturating_sub(by) };
         if max == 1 {
             parts.push(only);
+        } else if first == middle && last == middle && only == middle {
+            parts.push(self.languages.repeat(middle, least, max));
         } else if first == middle && only == last {
             let rounds = self.languages.repeat(middle, least - 1, fewer(max, 1));
             parts.push(self.languages.concat(rounds, last));
