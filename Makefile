@@ -16,6 +16,7 @@ export CARGO_TARGET_DIR
 endif
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
+export PIP_QUIET := 1
 
 # pip install of the dependencies that pyproject.toml names, without the package itself ($(1): an extra, or nothing).
 define install
