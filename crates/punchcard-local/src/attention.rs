@@ -8,6 +8,7 @@ use crate::config::{Config, Pairing};
 use crate::kernels;
 use crate::matrix::Matrix;
 use crate::parallel;
+use crate::product::{Right, multiply};
 
 /// Queries of a block.
 const BLOCK: usize = 64;
@@ -39,15 +40,13 @@ impl KvCache {
         self.capacity = capacity;
     }
 
-    /// Stores the rows of `keys` and `values`, `[tokens, kv_heads * head_dim]`, from position `start` on.
-    fn store(&mut self, config: &Config, start: usize, keys: &Matrix, values: &Matrix) {
+    /// Stores the keys and values of one position, `[kv_heads * head_dim]` each.
+    fn store(&mut self, config: &Config, position: usize, keys: &[f32], values: &[f32]) {
         let dim = config.head_dim;
         for (buffer, source) in [(&mut self.keys, keys), (&mut self.values, values)] {
-            for (i, row) in source.data().chunks_exact(config.kv_heads * dim).enumerate() {
-                for (head, vector) in row.chunks_exact(dim).enumerate() {
-                    let at = (head * self.capacity + start + i) * dim;
-                    buffer[at..at + dim].copy_from_slice(vector);
-                }
+            for (head, vector) in source.chunks_exact(dim).enumerate() {
+                let at = (head * self.capacity + position) * dim;
+                buffer[at..at + dim].copy_from_slice(vector);
             }
         }
     }
@@ -71,23 +70,21 @@ impl Rotation {
         Self { turns, pairs: config.frequencies.len(), pairing: config.pairing }
     }
 
-    /// Rotates each head's vector of each row.
-    fn apply(&self, matrix: &mut Matrix, heads: usize, dim: usize) {
-        for (i, row) in matrix.data_mut().chunks_exact_mut(heads * dim).enumerate() {
-            let turns = &self.turns[i * self.pairs..(i + 1) * self.pairs];
-            for vector in row.chunks_exact_mut(dim) {
-                let vector = &mut vector[..2 * self.pairs];
-                match self.pairing {
-                    Pairing::Adjacent => {
-                        for (pair, &(cos, sin)) in vector.chunks_exact_mut(2).zip(turns) {
-                            (pair[0], pair[1]) = (pair[0] * cos - pair[1] * sin, pair[0] * sin + pair[1] * cos);
-                        }
+    /// Rotates the vectors of all heads of the run's position `i`.
+    fn apply(&self, i: usize, heads: &mut [f32], dim: usize) {
+        let turns = &self.turns[i * self.pairs..(i + 1) * self.pairs];
+        for vector in heads.chunks_exact_mut(dim) {
+            let vector = &mut vector[..2 * self.pairs];
+            match self.pairing {
+                Pairing::Adjacent => {
+                    for (pair, &(cos, sin)) in vector.chunks_exact_mut(2).zip(turns) {
+                        (pair[0], pair[1]) = (pair[0] * cos - pair[1] * sin, pair[0] * sin + pair[1] * cos);
                     }
-                    Pairing::Halves => {
-                        let (low, high) = vector.split_at_mut(self.pairs);
-                        for ((low, high), &(cos, sin)) in low.iter_mut().zip(high).zip(turns) {
-                            (*low, *high) = (*low * cos - *high * sin, *low * sin + *high * cos);
-                        }
+                }
+                Pairing::Halves => {
+                    let (low, high) = vector.split_at_mut(self.pairs);
+                    for ((low, high), &(cos, sin)) in low.iter_mut().zip(high).zip(turns) {
+                        (*low, *high) = (*low * cos - *high * sin, *low * sin + *high * cos);
                     }
                 }
             }
@@ -95,22 +92,23 @@ impl Rotation {
     }
 }
 
-/// Attention of the tokens at positions `start..`, whose keys and values are appended to the cache. Returns
-/// `[tokens, heads * head_dim]`.
+/// Attention of the tokens at positions `start..`, whose keys and values are appended to the cache. A row of `projected` is a
+/// token's queries, keys and values, `[(heads + 2 * kv_heads) * head_dim]`. Returns `[tokens, heads * head_dim]`.
 pub fn attend(
     config: &Config,
     cache: &mut KvCache,
     rotation: &Rotation,
     start: usize,
-    mut queries: Matrix,
-    mut keys: Matrix,
-    values: Matrix,
+    mut projected: Matrix,
 ) -> Matrix {
-    let (dim, tokens, group) = (config.head_dim, queries.rows(), config.heads / config.kv_heads);
-    rotation.apply(&mut queries, config.heads, dim);
-    rotation.apply(&mut keys, config.kv_heads, dim);
+    let (dim, tokens, group) = (config.head_dim, projected.rows(), config.heads / config.kv_heads);
+    let (width, query_width) = (projected.columns(), config.heads * dim);
     cache.reserve(config, start, start + tokens);
-    cache.store(config, start, &keys, &values);
+    for (i, row) in projected.data_mut().chunks_exact_mut(width).enumerate() {
+        let (rotated, values) = row.split_at_mut(query_width + config.kv_heads * dim);
+        rotation.apply(i, rotated, dim);
+        cache.store(config, start + i, &rotated[query_width..], values);
+    }
 
     // Blocks of queries write to disjoint ranges of [kv_heads, tokens, group, head_dim].
     let mut blocks = Vec::new();
@@ -136,72 +134,24 @@ pub fn attend(
         let keys = &cache.keys[from..from + past * dim];
         let values = &cache.values[from..from + past * dim];
         let block: Vec<f32> = (first..first + count)
-            .flat_map(|i| &queries.data()[i * config.heads * dim + head * unit..][..unit])
+            .flat_map(|i| &projected.data()[i * width + head * unit..][..unit])
             .map(|value| value / (dim as f32).sqrt())
             .collect();
         let mut scores = vec![0.0; count * group * past];
-        multiply(&mut scores, &block, keys, (count * group, past, dim), Right::Transposed);
+        multiply(&mut scores, past, &block, keys, (count * group, past, dim), Right::Transposed);
         for (row, scores) in scores.chunks_exact_mut(past).enumerate() {
             let (seen, ahead) = scores.split_at_mut(start + first + row / group + 1);
             kernels::softmax(seen);
             ahead.fill(0.0);
         }
-        multiply(out, &scores, values, (count * group, dim, past), Right::Plain);
+        multiply(out, dim, &scores, values, (count * group, dim, past), Right::Plain);
     });
 
-    let mut output = Matrix::zeros(tokens, config.heads * dim);
+    let mut output = Matrix::zeros(tokens, query_width);
     for (head, rows) in grouped.chunks_exact(tokens * unit).enumerate() {
-        for (row, out) in rows.chunks_exact(unit).zip(output.data_mut().chunks_exact_mut(config.heads * dim)) {
+        for (row, out) in rows.chunks_exact(unit).zip(output.data_mut().chunks_exact_mut(query_width)) {
             out[head * unit..(head + 1) * unit].copy_from_slice(row);
         }
     }
     output
-}
-
-/// How the right factor of a product lies in memory.
-enum Right {
-    /// `[inner, columns]`.
-    Plain,
-    /// `[columns, inner]`.
-    Transposed,
-}
-
-/// `out = left × right` on this thread; `out` is `[rows, columns]`, `left` is `[rows, inner]`.
-fn multiply(
-    out: &mut [f32],
-    left: &[f32],
-    right: &[f32],
-    (rows, columns, inner): (usize, usize, usize),
-    layout: Right,
-) {
-    assert!(out.len() == rows * columns && left.len() == rows * inner && right.len() == inner * columns);
-    let (right_column, right_row) = match layout {
-        Right::Plain => (1, columns as isize),
-        Right::Transposed => (inner as isize, 1),
-    };
-    // SAFETY: the three slices have exactly the extents that the strides walk over, as asserted; `out` is borrowed
-    // exclusively and so overlaps neither factor; every element is an initialised float.
-    unsafe {
-        gemm::gemm(
-            rows,
-            columns,
-            inner,
-            out.as_mut_ptr(),
-            1,
-            columns as isize,
-            false,
-            left.as_ptr(),
-            1,
-            inner as isize,
-            right.as_ptr(),
-            right_column,
-            right_row,
-            0.0f32,
-            1.0f32,
-            false,
-            false,
-            false,
-            gemm::Parallelism::None,
-        );
-    }
 }

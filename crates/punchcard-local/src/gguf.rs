@@ -139,8 +139,8 @@ impl Gguf {
         self.tensors.get(name)
     }
 
-    /// Reads a tensor; its shape must be `shape`.
-    pub fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<QTensor> {
+    /// Reads a tensor's bytes; its shape must be `shape`.
+    pub fn bytes(&mut self, name: &str, shape: &[usize]) -> Result<(GgmlDType, Vec<u8>)> {
         let Some(info) = self.tensors.get(name) else {
             return Err(self.malformed(format!("it has no tensor {name:?}")));
         };
@@ -154,14 +154,14 @@ impl Gguf {
             .seek(SeekFrom::Start(info.offset))
             .and_then(|_| self.file.read_exact(&mut bytes))
             .map_err(|source| Error::Io { path: self.path.clone(), source })?;
-        let storage = QStorage::from_data(Cow::Owned(bytes), &candle_core::Device::Cpu, dtype)?;
-        Ok(QTensor::new(storage, shape)?)
+        Ok((dtype, bytes))
     }
 
     /// Reads a vector of floats.
     pub fn vector(&mut self, name: &str, len: usize) -> Result<Vec<f32>> {
-        let tensor = self.tensor(name, &[len])?;
-        Ok(tensor.dequantize(&candle_core::Device::Cpu)?.to_vec1()?)
+        let (dtype, bytes) = self.bytes(name, &[len])?;
+        let storage = QStorage::from_data(Cow::Owned(bytes), &candle_core::Device::Cpu, dtype)?;
+        Ok(QTensor::new(storage, len)?.dequantize(&candle_core::Device::Cpu)?.to_vec1()?)
     }
 }
 

@@ -2,9 +2,11 @@
 //!
 //! Each kernel is written once, as a loop that the compiler turns into vector code, and compiled twice on x86-64: for the
 //! baseline, and for AVX2 with FMA, chosen at run time. Reductions keep sixteen partial sums, since the compiler may not
-//! reorder a sum of floats by itself.
+//! reorder a sum of floats by itself. `FMA` is true where the processor multiplies and adds in one instruction.
 
 const LANES: usize = 16;
+/// 1.5 * 2^23: adding it rounds a small float to an integer, which then stands in the low bits of the sum.
+const ROUND: f32 = 12_582_912.0;
 
 /// Compiles a kernel for the baseline and for AVX2, and calls what the processor can run.
 macro_rules! kernels {
@@ -12,20 +14,20 @@ macro_rules! kernels {
         $(#[$doc])*
         pub fn $name($($argument: $type),*) $(-> $result)? {
             #[inline(always)]
-            fn plain($($argument: $type),*) $(-> $result)? $body
+            fn plain<const FMA: bool>($($argument: $type),*) $(-> $result)? $body
 
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx2,fma")]
                 fn avx2($($argument: $type),*) $(-> $result)? {
-                    plain($($argument),*)
+                    plain::<true>($($argument),*)
                 }
                 if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
                     // SAFETY: the processor has just been found to have the features that `avx2` is compiled for.
                     return unsafe { avx2($($argument),*) };
                 }
             }
-            plain($($argument),*)
+            plain::<false>($($argument),*)
         }
     )*};
 }
@@ -57,10 +59,96 @@ kernels! {
         }
     }
 
-    /// `gate = gate * sigmoid(gate) * up`: the SwiGLU activation.
-    pub fn swiglu(gate: &mut [f32], up: &[f32]) {
-        for (gate, up) in gate.iter_mut().zip(up) {
-            *gate = *gate / (1.0 + exp(-*gate)) * up;
+    /// `out = gate * sigmoid(gate) * up`: the SwiGLU activation.
+    pub fn swiglu(gate: &[f32], up: &[f32], out: &mut [f32]) {
+        for ((gate, up), out) in gate.iter().zip(up).zip(out) {
+            *out = gate / (1.0 + exp(-gate)) * up;
+        }
+    }
+
+    /// The scale of each block of 32 values: its largest magnitude becomes 127.
+    pub fn block_scales(values: &[f32], scales: &mut [f32]) {
+        for (block, scale) in values.as_chunks::<32>().0.iter().zip(scales) {
+            let mut tops = [0.0f32; LANES];
+            for half in block.as_chunks::<LANES>().0 {
+                for (top, value) in tops.iter_mut().zip(half) {
+                    let magnitude = value.abs();
+                    *top = if magnitude > *top { magnitude } else { *top };
+                }
+            }
+            *scale = tops.iter().copied().fold(0.0, f32::max) / 127.0;
+        }
+    }
+
+    /// Values as signed bytes, in units of their block's scale.
+    pub fn quantise(values: &[f32], scales: &[f32], quants: &mut [i8]) {
+        let blocks = values.as_chunks::<32>().0.iter().zip(scales);
+        for ((block, &scale), quants) in blocks.zip(quants.as_chunks_mut::<32>().0) {
+            let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
+            for (quant, value) in quants.iter_mut().zip(block) {
+                // The low byte of a two's complement is the signed byte.
+                *quant = (value * inverse + ROUND).to_bits() as i8;
+            }
+        }
+    }
+
+    /// Signed bytes as values.
+    pub fn dequantise(quants: &[i8], scales: &[f32], values: &mut [f32]) {
+        let blocks = quants.as_chunks::<32>().0.iter().zip(scales);
+        for ((quants, &scale), block) in blocks.zip(values.as_chunks_mut::<32>().0) {
+            for (value, &quant) in block.iter_mut().zip(quants) {
+                *value = f32::from(quant) * scale;
+            }
+        }
+    }
+
+    /// The scalar products of rows of quantised weights, one for each of `out`, with a vector.
+    pub fn dot_rows(quants: &[i8], scales: &[f32], vector: &[f32], out: &mut [f32]) {
+        let vector = vector.as_chunks::<32>().0;
+        let blocks = vector.len();
+        let quants = quants.as_chunks::<32>().0;
+        for (row, out) in out.iter_mut().enumerate() {
+            let quants = &quants[row * blocks..][..blocks];
+            let scales = &scales[row * blocks..][..blocks];
+            let mut sums = [0.0f32; LANES];
+            for block in 0..blocks {
+                let (quants, values, scale) = (&quants[block], &vector[block], scales[block]);
+                for i in 0..LANES {
+                    let low = f32::from(quants[i]) * values[i];
+                    let both = fused::<FMA>(f32::from(quants[i + LANES]), values[i + LANES], low);
+                    sums[i] = fused::<FMA>(both, scale, sums[i]);
+                }
+            }
+            *out = sums.iter().sum();
+        }
+    }
+
+    /// As `dot_rows`, with four vectors: weights are converted once for all of them.
+    pub fn dot_rows_four(quants: &[i8], scales: &[f32], vectors: [&[f32]; 4], out: &mut [[f32; 4]]) {
+        let [a, b, c, d] = vectors.map(|vector| vector.as_chunks::<32>().0);
+        let blocks = a.len();
+        let (b, c, d) = (&b[..blocks], &c[..blocks], &d[..blocks]);
+        let quants = quants.as_chunks::<32>().0;
+        for (row, out) in out.iter_mut().enumerate() {
+            let quants = &quants[row * blocks..][..blocks];
+            let scales = &scales[row * blocks..][..blocks];
+            let mut sums = [[0.0f32; LANES]; 4];
+            for block in 0..blocks {
+                let (quants, scale) = (&quants[block], scales[block]);
+                for half in [0, LANES] {
+                    let mut weights = [0.0f32; LANES];
+                    for i in 0..LANES {
+                        weights[i] = f32::from(quants[half + i]) * scale;
+                    }
+                    for i in 0..LANES {
+                        sums[0][i] = fused::<FMA>(weights[i], a[block][half + i], sums[0][i]);
+                        sums[1][i] = fused::<FMA>(weights[i], b[block][half + i], sums[1][i]);
+                        sums[2][i] = fused::<FMA>(weights[i], c[block][half + i], sums[2][i]);
+                        sums[3][i] = fused::<FMA>(weights[i], d[block][half + i], sums[3][i]);
+                    }
+                }
+            }
+            *out = sums.map(|sums| sums.iter().sum());
         }
     }
 
@@ -93,12 +181,17 @@ kernels! {
     }
 }
 
+/// `a * b + c`, in one instruction where there is one; without it `mul_add` would be a slow function.
+#[inline(always)]
+fn fused<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
+    if FMA || cfg!(target_arch = "aarch64") { a.mul_add(b, c) } else { a * b + c }
+}
+
 /// `e^x`, to about two units in the last place, without a branch. Outside ±87 the result is that of the nearest bound, so it
 /// is never zero nor infinite.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
-    // x = n ln 2 + r with |r| <= ln 2 / 2. Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits.
-    const ROUND: f32 = 12_582_912.0;
+    // x = n ln 2 + r with |r| <= ln 2 / 2.
     let x = x.clamp(-87.0, 87.0);
     let shifted = x * std::f32::consts::LOG2_E + ROUND;
     let n = shifted - ROUND;
@@ -145,12 +238,45 @@ mod tests {
 
     #[test]
     fn swiglu_agrees_with_its_definition() {
-        let mut gate: Vec<f32> = (-50..50).map(|i| i as f32 / 3.0).collect();
+        let gate: Vec<f32> = (-50..50).map(|i| i as f32 / 3.0).collect();
         let up: Vec<f32> = (0..100).map(|i| i as f32 / 7.0).collect();
         let expected: Vec<f32> = gate.iter().zip(&up).map(|(g, u)| g / (1.0 + (-g).exp()) * u).collect();
-        swiglu(&mut gate, &up);
-        for (found, expected) in gate.iter().zip(&expected) {
+        let mut activation = vec![0.0; 100];
+        swiglu(&gate, &up, &mut activation);
+        for (found, expected) in activation.iter().zip(&expected) {
             assert!((found - expected).abs() <= 1e-5 * (1.0 + expected.abs()));
+        }
+    }
+
+    #[test]
+    fn quantised_values_are_within_half_a_step() {
+        let mut values: Vec<f32> = (0..96).map(|i| ((i * 53 % 97) as f32 - 48.0) / 5.0).collect();
+        values[32..64].fill(0.0);
+        let (mut scales, mut quants, mut found) = (vec![0.0; 3], vec![0; 96], vec![0.0; 96]);
+        block_scales(&values, &mut scales);
+        quantise(&values, &scales, &mut quants);
+        dequantise(&quants, &scales, &mut found);
+        for (i, (found, value)) in found.iter().zip(&values).enumerate() {
+            assert!((found - value).abs() <= 0.5001 * scales[i / 32]);
+        }
+        assert!(quants.iter().any(|&quant| quant.abs() == 127) && scales[1] == 0.0);
+    }
+
+    #[test]
+    fn scalar_products_agree_with_their_definition() {
+        let quants: Vec<i8> = (0..128).map(|i| (i * 71 % 255) as u8 as i8).collect();
+        let scales = [0.5, 0.0, 2.0, 0.125];
+        let vectors: Vec<Vec<f32>> =
+            (0..4).map(|v| (0..64).map(|i| ((i * 7 + v) % 9) as f32 - 4.0).collect()).collect();
+        let (mut one, mut four) = ([0.0; 2], [[0.0; 4]; 2]);
+        dot_rows_four(&quants, &scales, std::array::from_fn(|v| vectors[v].as_slice()), &mut four);
+        for v in 0..4 {
+            dot_rows(&quants, &scales, &vectors[v], &mut one);
+            for row in 0..2 {
+                let exact: f32 =
+                    (0..64).map(|i| f32::from(quants[row * 64 + i]) * scales[row * 2 + i / 32] * vectors[v][i]).sum();
+                assert!((one[row] - exact).abs() < 1e-2 && (four[row][v] - exact).abs() < 1e-2);
+            }
         }
     }
 

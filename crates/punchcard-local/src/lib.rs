@@ -16,23 +16,25 @@
 //! ```
 //!
 //! The flow is [`gguf`] (the container) → [`config`] (the shape) → [`model`] (weights, cache, forward pass) with
-//! [`matrix`], [`attention`], [`kernels`] and [`parallel`] below it, and [`tokenizer`] over [`pretokenizer`] beside it.
+//! [`linear`], [`byte_matrix`], [`attention`], [`matrix`], [`product`], [`kernels`] and [`parallel`] below it, and [`tokenizer`] over [`pretokenizer`] beside it.
 //!
 //! # Speed
 //! Quantised products are candle's: it looks at run time for AVX2, AVX-512 VNNI, NEON and the like, so that one build serves
-//! all processors, and the crate's own kernels do the same. Weights in a quantisation for which candle has scalar code only
-//! (`Q4_1`, `Q5_0`, `Q5_1`) are requantised to `Q8_0` at load. Candle's threads are as many as the physical cores, unless
+//! all processors, and the crate's own kernels do the same. Which form weights are kept in, [`linear`] tells. Candle's threads are as many as the physical cores, unless
 //! `CANDLE_NUM_THREADS` says otherwise when the first model runs.
 
 pub mod attention;
+pub mod byte_matrix;
 pub mod config;
 pub mod error;
 pub mod gguf;
 pub mod kernels;
+pub mod linear;
 pub mod matrix;
 pub mod model;
 pub mod parallel;
 pub mod pretokenizer;
+pub mod product;
 pub mod tokenizer;
 
 pub use error::{Error, Result};

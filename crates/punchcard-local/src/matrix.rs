@@ -1,10 +1,9 @@
-//! Matrices of activations, and the linear maps over them.
+//! Matrices of activations, and their normalisation.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::gguf::Gguf;
 use crate::kernels;
-use candle_core::quantized::{GgmlDType, QTensor};
-use candle_core::{CpuStorage, CustomOp1, Device, Layout, Shape, Tensor};
+use candle_core::CpuStorage;
 
 /// A matrix of `f32`, row after row, one row per token. It is held as candle holds it, so that a product copies nothing.
 #[derive(Debug, Clone)]
@@ -29,6 +28,16 @@ impl Matrix {
     /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// The number of columns.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// The elements as candle holds them.
+    pub(crate) fn storage(&self) -> &CpuStorage {
+        &self.storage
     }
 
     /// The elements.
@@ -89,61 +98,5 @@ impl RmsNorm {
             kernels::scale(row, 1.0 / (mean + self.epsilon).sqrt(), &self.weights, out);
         }
         output
-    }
-}
-
-/// A quantised matrix of weights, one row per output, with an optional bias.
-#[derive(Debug)]
-pub struct Linear {
-    weight: QTensor,
-    bias: Option<Vec<f32>>,
-    inputs: usize,
-    outputs: usize,
-}
-
-impl Linear {
-    /// Reads `{name}.weight`, and `{name}.bias` where the file has one.
-    pub fn read(gguf: &mut Gguf, name: &str, inputs: usize, outputs: usize) -> Result<Self> {
-        let weight = fast(gguf.tensor(&format!("{name}.weight"), &[outputs, inputs])?)?;
-        let bias_name = format!("{name}.bias");
-        let bias = match gguf.info(&bias_name) {
-            Some(_) => Some(gguf.vector(&bias_name, outputs)?),
-            None => None,
-        };
-        Ok(Self { weight, bias, inputs, outputs })
-    }
-
-    /// Rows of the weights, dequantised: the embedding of each id.
-    pub fn rows(&self, ids: &[u32]) -> Result<Matrix> {
-        let rows = self.weight.embedding(&Tensor::new(ids, &Device::Cpu)?)?;
-        Ok(Matrix::new(ids.len(), self.inputs, rows.flatten_all()?.to_vec1()?))
-    }
-
-    /// The product with each row of `input`.
-    pub fn apply(&self, input: &Matrix) -> Result<Matrix> {
-        let layout = Layout::contiguous(Shape::from((input.rows, self.inputs)));
-        let CpuStorage::F32(product) = self.weight.cpu_fwd(&input.storage, &layout)?.0 else {
-            return Err(Error::Compute(candle_core::Error::Msg("a product of floats is not of floats".into())));
-        };
-        let mut output = Matrix::new(input.rows, self.outputs, product);
-        if let Some(bias) = &self.bias {
-            for row in output.data_mut().chunks_exact_mut(self.outputs) {
-                kernels::add(row, bias);
-            }
-        }
-        Ok(output)
-    }
-}
-
-/// The same weights in a form that candle multiplies with vector code. Eight bits with a scale for each 32 hold what four or
-/// five bits held, and take half of what sixteen took.
-fn fast(weight: QTensor) -> Result<QTensor> {
-    match weight.dtype() {
-        GgmlDType::Q4_1 | GgmlDType::Q5_0 | GgmlDType::Q5_1 | GgmlDType::F16 | GgmlDType::BF16
-            if weight.shape().dims().last().is_some_and(|columns| columns.is_multiple_of(32)) =>
-        {
-            Ok(QTensor::quantize(&weight.dequantize(&Device::Cpu)?, GgmlDType::Q8_0)?)
-        }
-        _ => Ok(weight),
     }
 }

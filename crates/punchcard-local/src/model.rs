@@ -5,7 +5,8 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::gguf::Gguf;
 use crate::kernels;
-use crate::matrix::{Linear, Matrix, RmsNorm};
+use crate::linear::Linear;
+use crate::matrix::{Matrix, RmsNorm};
 
 /// Tokens that pass through the layers together; more would only take memory.
 const CHUNK: usize = 512;
@@ -14,13 +15,12 @@ const CHUNK: usize = 512;
 #[derive(Debug)]
 struct Block {
     attention_norm: RmsNorm,
-    query: Linear,
-    key: Linear,
-    value: Linear,
+    /// Queries, keys and values side by side.
+    projections: Linear,
     output: Linear,
     feed_forward_norm: RmsNorm,
-    gate: Linear,
-    up: Linear,
+    /// The gate and what it gates side by side.
+    gate_up: Linear,
     down: Linear,
 }
 
@@ -31,13 +31,14 @@ impl Block {
         let (query_width, kv_width) = (config.heads * config.head_dim, config.kv_heads * config.head_dim);
         Ok(Self {
             attention_norm: RmsNorm::read(gguf, &name("attn_norm.weight"), width, epsilon)?,
-            query: Linear::read(gguf, &name("attn_q"), width, query_width)?,
-            key: Linear::read(gguf, &name("attn_k"), width, kv_width)?,
-            value: Linear::read(gguf, &name("attn_v"), width, kv_width)?,
+            projections: Linear::read_all(
+                gguf,
+                &[(&name("attn_q"), query_width), (&name("attn_k"), kv_width), (&name("attn_v"), kv_width)],
+                width,
+            )?,
             output: Linear::read(gguf, &name("attn_output"), query_width, width)?,
             feed_forward_norm: RmsNorm::read(gguf, &name("ffn_norm.weight"), width, epsilon)?,
-            gate: Linear::read(gguf, &name("ffn_gate"), width, hidden)?,
-            up: Linear::read(gguf, &name("ffn_up"), width, hidden)?,
+            gate_up: Linear::read_all(gguf, &[(&name("ffn_gate"), hidden), (&name("ffn_up"), hidden)], width)?,
             down: Linear::read(gguf, &name("ffn_down"), hidden, width)?,
         })
     }
@@ -50,15 +51,17 @@ impl Block {
         start: usize,
         stream: &mut Matrix,
     ) -> Result<()> {
-        let input = self.attention_norm.apply(stream);
-        let (queries, keys, values) = (self.query.apply(&input)?, self.key.apply(&input)?, self.value.apply(&input)?);
-        let attended = attention::attend(config, cache, rotation, start, queries, keys, values);
+        let projected = self.projections.apply(&self.attention_norm.apply(stream))?;
+        let attended = attention::attend(config, cache, rotation, start, projected);
         stream.add(&self.output.apply(&attended)?);
 
-        let input = self.feed_forward_norm.apply(stream);
-        let mut activation = self.gate.apply(&input)?;
-        let up = self.up.apply(&input)?;
-        kernels::swiglu(activation.data_mut(), up.data());
+        let gate_up = self.gate_up.apply(&self.feed_forward_norm.apply(stream))?;
+        let mut activation = Matrix::zeros(stream.rows(), config.hidden);
+        let rows = gate_up.data().chunks_exact(2 * config.hidden);
+        for (row, out) in rows.zip(activation.data_mut().chunks_exact_mut(config.hidden)) {
+            let (gate, up) = row.split_at(config.hidden);
+            kernels::swiglu(gate, up, out);
+        }
         stream.add(&self.down.apply(&activation)?);
         Ok(())
     }
@@ -146,7 +149,7 @@ impl Model {
         for chunk in ids.chunks(CHUNK) {
             left -= chunk.len();
             let rotation = Rotation::new(&self.config, self.position, chunk.len());
-            let mut stream = self.embedding.rows(chunk)?;
+            let mut stream = self.embedding.select(chunk)?;
             for (block, cache) in self.blocks.iter().zip(&mut self.caches) {
                 block.forward(&self.config, cache, &rotation, self.position, &mut stream)?;
             }

