@@ -18,7 +18,9 @@ from punchcard import (
 )
 
 END = 256
-COMPILER = GrammarCompiler(TokenizerInfo.from_vocab([bytes([i]) for i in range(256)], eos_token_ids=[END], vocab_size=257))
+COMPILER = GrammarCompiler(
+    TokenizerInfo.from_vocab([bytes([i]) for i in range(256)], eos_token_ids=[END], vocab_size=257)
+)
 
 
 def admits(schema: object, text: str, **options: object) -> bool:
@@ -83,7 +85,15 @@ def test_declared_order_and_white_space_of_the_generate_profile() -> None:
     schema = {"type": "object", "properties": {"a": True, "b": {"type": "integer"}}}
     for text in ('{"a":1,"b":2}', '{"a": 1, "b": 2}', '{\n  "a": 1,\n  "b": 2\n}', '{"b":2,"z":0}'):
         assert admits(schema, text), text
-    for text in ('{"b":2,"a":1}', '{"z":0,"a":1}', '{"a":  1}', '{"a":1}\n', ' {"a":1}', '{"b":2.0}', '{"a":"\\u0041"}'):
+    for text in (
+        '{"b":2,"a":1}',
+        '{"z":0,"a":1}',
+        '{"a":  1}',
+        '{"a":1}\n',
+        ' {"a":1}',
+        '{"b":2.0}',
+        '{"a":"\\u0041"}',
+    ):
         assert not admits(schema, text), text
     assert admits(schema, '{"b":2,"a":1}', property_order="any")
     assert admits(schema, '{"a":1} ', outer_whitespace=True)
@@ -109,7 +119,11 @@ def test_strict_closes_objects_that_do_not_say() -> None:
         ({"$ref": "https://example.com/other.json"}, InvalidSchemaError, "/$ref"),
         ({"pattern": "a("}, PunchcardError, "/pattern"),
         ({"type": "array", "contains": False}, UnsatisfiableSchemaError, ""),
-        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, UnsatisfiableSchemaError, ""),
+        (
+            {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
+            UnsatisfiableSchemaError,
+            "",
+        ),
         ({"type": "object", "required": ["c"], "properties": {"c": {"$ref": "#"}}}, UnsatisfiableSchemaError, ""),
     ],
 )
@@ -151,7 +165,12 @@ def test_large_enums_are_tries() -> None:
 
 
 def test_forced_text() -> None:
-    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"], "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}},
+        "required": ["name"],
+        "additionalProperties": False,
+    }
     tight = GrammarMatcher(COMPILER.compile_json_schema(schema, whitespace="none"))
     assert tight.find_jump_forward_string() == '{"name":"'
     loose = GrammarMatcher(COMPILER.compile_json_schema(schema))

@@ -158,5 +158,8 @@ def schema_text(schema: Schema) -> str:
         ) from None
     except (TypeError, ValueError) as error:
         raise InvalidSchemaError(
-            f"The schema is not JSON: {error}", hint="Use plain dicts, lists, strings and numbers", pointer="", keyword=""
+            f"The schema is not JSON: {error}",
+            hint="Use plain dicts, lists, strings and numbers",
+            pointer="",
+            keyword="",
         ) from None
