@@ -1,4 +1,4 @@
-"""Random walks through the masks, with the Llama 3 vocabulary: every walk ends in a document that jsonschema accepts."""
+"""Random walks through the masks, with the Llama 3 vocabulary: each ends in a document that jsonschema accepts."""
 
 from __future__ import annotations
 
@@ -18,24 +18,110 @@ from punchcard import GrammarCompiler, GrammarMatcher, TokenizerInfo
 
 # Schemas of the kinds that tool calls and extractions are made of, and of those that lead others into dead ends.
 SCHEMAS: list[object] = [
-    {"type": "object", "properties": {"room": {"enum": ["kitchen", "hall"]}, "brightness": {"type": "integer", "minimum": 0, "maximum": 100}}, "required": ["room"], "additionalProperties": False},
-    {"type": "object", "properties": {"a": {"type": "string", "maxLength": 12}, "b": {"type": "number", "minimum": -1.5, "maximum": 9.75}, "c": {"type": "boolean"}}, "required": ["b"], "maxProperties": 3},
-    {"type": "array", "items": {"type": "integer", "exclusiveMinimum": -20, "exclusiveMaximum": 20}, "minItems": 2, "maxItems": 6},
-    {"type": "array", "prefixItems": [{"type": "string", "minLength": 1, "maxLength": 3}, {"type": "null"}], "items": {"const": [1, {"k": "v"}]}, "minItems": 2, "maxItems": 5},
-    {"$defs": {"node": {"type": "object", "properties": {"v": {"type": "integer"}, "next": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/node"}]}}, "required": ["v", "next"], "additionalProperties": False}}, "$ref": "#/$defs/node"},
+    {
+        "type": "object",
+        "properties": {
+            "room": {"enum": ["kitchen", "hall"]},
+            "brightness": {"type": "integer", "minimum": 0, "maximum": 100},
+        },
+        "required": ["room"],
+        "additionalProperties": False,
+    },
+    {
+        "type": "object",
+        "properties": {
+            "a": {"type": "string", "maxLength": 12},
+            "b": {"type": "number", "minimum": -1.5, "maximum": 9.75},
+            "c": {"type": "boolean"},
+        },
+        "required": ["b"],
+        "maxProperties": 3,
+    },
+    {
+        "type": "array",
+        "items": {"type": "integer", "exclusiveMinimum": -20, "exclusiveMaximum": 20},
+        "minItems": 2,
+        "maxItems": 6,
+    },
+    {
+        "type": "array",
+        "prefixItems": [{"type": "string", "minLength": 1, "maxLength": 3}, {"type": "null"}],
+        "items": {"const": [1, {"k": "v"}]},
+        "minItems": 2,
+        "maxItems": 5,
+    },
+    {
+        "$defs": {
+            "node": {
+                "type": "object",
+                "properties": {
+                    "v": {"type": "integer"},
+                    "next": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/node"}]},
+                },
+                "required": ["v", "next"],
+                "additionalProperties": False,
+            }
+        },
+        "$ref": "#/$defs/node",
+    },
     {"type": "object", "additionalProperties": {"type": ["integer", "null"]}, "maxProperties": 3, "minProperties": 1},
-    {"anyOf": [{"type": "object", "properties": {"t": {"const": "x"}, "v": {"type": "integer"}}, "required": ["t", "v"], "additionalProperties": False}, {"type": "object", "properties": {"t": {"const": "xy"}, "w": {"type": "string", "maxLength": 4}}, "required": ["t", "w"], "additionalProperties": False}]},
+    {
+        "anyOf": [
+            {
+                "type": "object",
+                "properties": {"t": {"const": "x"}, "v": {"type": "integer"}},
+                "required": ["t", "v"],
+                "additionalProperties": False,
+            },
+            {
+                "type": "object",
+                "properties": {"t": {"const": "xy"}, "w": {"type": "string", "maxLength": 4}},
+                "required": ["t", "w"],
+                "additionalProperties": False,
+            },
+        ]
+    },
     {"enum": [1, "1", None, True, 2.5, {"a": [1]}, [], "é😀\n"]},
     {"type": "string", "minLength": 3, "maxLength": 8},
     {"type": "number", "multipleOf": 0.05, "minimum": 3, "maximum": 4},
     {"type": "integer", "multipleOf": 7, "minimum": 700, "maximum": 7000},
     {"oneOf": [{"type": "integer", "minimum": 3, "maximum": 50}, {"type": "number", "minimum": 10, "maximum": 60}]},
-    {"type": "object", "properties": {"k": {"enum": ["us", "nl"]}, "zip": {"type": "string"}}, "required": ["k", "zip"], "additionalProperties": False, "if": {"properties": {"k": {"const": "us"}}}, "then": {"properties": {"zip": {"pattern": "^[0-9]{5}$"}}}, "else": {"properties": {"zip": {"pattern": "^[0-9]{4}$"}}}},
-    {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "not": {"required": ["a", "b"]}, "additionalProperties": False, "minProperties": 1},
-    {"type": "object", "patternProperties": {"^x-[a-z]{1,3}$": {"type": "boolean"}}, "additionalProperties": False, "minProperties": 2, "maxProperties": 3},
-    {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 9}, "contains": {"const": 7}, "maxItems": 4},
-    {"type": "object", "properties": {"when": {"type": "string", "format": "date"}, "id": {"type": "string", "format": "uuid"}}, "required": ["when", "id"], "additionalProperties": False},
-]  # fmt: skip
+    {
+        "type": "object",
+        "properties": {"k": {"enum": ["us", "nl"]}, "zip": {"type": "string"}},
+        "required": ["k", "zip"],
+        "additionalProperties": False,
+        "if": {"properties": {"k": {"const": "us"}}},
+        "then": {"properties": {"zip": {"pattern": "^[0-9]{5}$"}}},
+        "else": {"properties": {"zip": {"pattern": "^[0-9]{4}$"}}},
+    },
+    {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+        "not": {"required": ["a", "b"]},
+        "additionalProperties": False,
+        "minProperties": 1,
+    },
+    {
+        "type": "object",
+        "patternProperties": {"^x-[a-z]{1,3}$": {"type": "boolean"}},
+        "additionalProperties": False,
+        "minProperties": 2,
+        "maxProperties": 3,
+    },
+    {
+        "type": "array",
+        "items": {"type": "integer", "minimum": 0, "maximum": 9},
+        "contains": {"const": 7},
+        "maxItems": 4,
+    },
+    {
+        "type": "object",
+        "properties": {"when": {"type": "string", "format": "date"}, "id": {"type": "string", "format": "uuid"}},
+        "required": ["when", "id"],
+        "additionalProperties": False,
+    },
+]
 
 
 @cache
