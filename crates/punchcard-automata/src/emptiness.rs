@@ -2,11 +2,15 @@
 //!
 //! A plain expression is empty only if it is `EMPTY`. With intersections, complements and assertions the reachable states
 //! are searched, nearest to a text first (by the lower bound on length); every state on the way to a text is known to be
-//! viable from then on, and if none is found, all states that were met are known to be empty.
+//! viable from then on, and if none is found, all states that were met are known to be empty. A machine may have so many
+//! states that no search ends; see [`crate::machine`] for what is done about that.
 
 use crate::languages::{FxMap, Language, Languages, LimitExceeded};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// After so many states a search asks whether it would find anything if machines were looser.
+const RELAX_AFTER: usize = 1000;
 
 impl Languages {
     /// Whether the language has no text. Fails if the search passes `max_states`.
@@ -93,6 +97,7 @@ impl Languages {
         queue.push((Reverse(self.facts(id).min_len), 0u32, id));
         from.insert(id, (id, 0));
         let budget = self.nodes.len() + self.max_states;
+        let mut relaxed = false;
         while let Some((_, depth, state)) = queue.pop() {
             if ends(self, state) {
                 let mut path = Vec::new();
@@ -110,6 +115,13 @@ impl Languages {
             }
             if self.nodes.len() > budget || self.nodes.len() > self.max_states {
                 return Err(LimitExceeded { limit: "automaton states", value: self.max_states });
+            }
+            if !relaxed && from.len() > RELAX_AFTER {
+                relaxed = true;
+                let relaxed = self.without_machines(id);
+                if relaxed != id && self.is_empty_language(relaxed)? {
+                    break;
+                }
             }
             let transitions = self.transitions(state);
             for (lo, hi, target) in transitions.over(0, crate::charset::MAX) {

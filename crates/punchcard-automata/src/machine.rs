@@ -5,8 +5,10 @@
 //! short string of bytes, and [`Languages::machine`] makes an expression of it, which goes into unions, intersections
 //! and complements like any other. States are built when a text reaches them, so there may be infinitely many.
 //!
-//! The price: nothing is known of a machine but its steps, so an intersection with one is searched text by text. Keep
-//! states few (texts with the same future should be the same bytes) and prefer an expression where one stays readable.
+//! The price: nothing is known of a machine but its steps, so an intersection with one is searched state by state. Where
+//! such a search grows, machines are first taken for any run of the characters that they [may still
+//! read](Machine::reads): if even so there is no text, there is none. Keep states few (texts with the same future should be
+//! the same bytes) and prefer an expression where one stays readable.
 //!
 //! ```
 //! use punchcard_automata::{Alphabet, CharSet, Languages, Machine};
@@ -48,7 +50,8 @@
 //! ```
 
 use crate::alphabet::Alphabet;
-use crate::languages::{Language, Languages, Node};
+use crate::charset::CharSet;
+use crate::languages::{FxMap, Language, Languages, Look, Node};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -71,6 +74,11 @@ pub trait Machine: Debug + Send + Sync {
 
     /// Whether a text may end here.
     fn accepts(&self, state: &[u8]) -> bool;
+
+    /// Characters of which every rest of a text is made.
+    fn reads(&self, _state: &[u8]) -> CharSet {
+        CharSet::any()
+    }
 
     /// At least so many characters are still to come (a lower bound).
     fn least(&self, state: &[u8]) -> u32 {
@@ -100,6 +108,89 @@ impl Languages {
         match self.machines[id as usize].step(state, c) {
             Some(next) => self.intern(Node::Machine(id, next.into())),
             None => Language::EMPTY,
+        }
+    }
+
+    /// A language without machines that holds this one.
+    pub(crate) fn without_machines(&mut self, id: Language) -> Language {
+        self.relax(id, &mut FxMap::default()).0
+    }
+
+    /// The same, and whether it is exact, since there was no machine.
+    fn relax(&mut self, id: Language, known: &mut FxMap<Language, (Language, bool)>) -> (Language, bool) {
+        if let Some(&result) = known.get(&id) {
+            return result;
+        }
+        let result = match self.node(id).clone() {
+            Node::Machine(machine, state) => {
+                let machine = self.machines[machine as usize].clone();
+                let (least, most) = (machine.least(&state), machine.most(&state));
+                let set = self.set(machine.reads(&state));
+                (self.repeat(set, least, most.max(least)), false)
+            }
+            Node::Concat(..) => {
+                let (mut at, mut parts, mut exact) = (id, Vec::new(), true);
+                while let Node::Concat(head, tail) = *self.node(at) {
+                    let (head, same) = self.relax(head, known);
+                    parts.push(head);
+                    (at, exact) = (tail, exact && same);
+                }
+                let (last, same) = self.relax(at, known);
+                parts.push(last);
+                if exact && same { (id, true) } else { (self.sequence(parts), false) }
+            }
+            Node::Union(items) => {
+                let parts: Vec<_> = items.iter().map(|&item| self.relax(item, known)).collect();
+                let exact = parts.iter().all(|part| part.1);
+                if exact { (id, true) } else { (self.union(parts.iter().map(|part| part.0)), false) }
+            }
+            Node::And(items) => {
+                let parts: Vec<_> = items.iter().map(|&item| self.relax(item, known)).collect();
+                let exact = parts.iter().all(|part| part.1);
+                if exact { (id, true) } else { (self.and(parts.iter().map(|part| part.0)), false) }
+            }
+            Node::Repeat(body, min, max) => match self.relax(body, known) {
+                (_, true) => (id, true),
+                (body, false) => (self.repeat(body, min, max), false),
+            },
+            // Less of a complement is more.
+            Node::Not(inner) => {
+                if self.relax(inner, known).1 {
+                    (id, true)
+                } else {
+                    (Language::ALL, false)
+                }
+            }
+            Node::Look(look, inner) => match self.relax(inner, known) {
+                (_, true) => (id, true),
+                (inner, false) => {
+                    let inner = if look.negated { Language::ALL } else { inner };
+                    (self.look(Look { negated: false, ..look }, inner), false)
+                }
+            },
+            _ => (id, true),
+        };
+        known.insert(id, result);
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::formats;
+    use crate::languages::{Language, Languages};
+
+    /// No host name has an underscore, and to know this not all host names must be tried.
+    #[test]
+    fn what_no_machine_reads_is_found_out_soon() {
+        let mut l = Languages::new();
+        l.max_states = 20_000;
+        for format in ["hostname", "idn-hostname"] {
+            let names = formats::language(format, &mut l).unwrap();
+            let underscore = l.literal("_");
+            let some = l.sequence([Language::ALL, underscore, Language::ALL]);
+            let both = l.and([names, some]);
+            assert_eq!(l.is_empty_language(both), Ok(true), "{format}");
         }
     }
 }

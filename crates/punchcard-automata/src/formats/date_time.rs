@@ -196,11 +196,15 @@ impl Machine for LeapSecond {
     }
 
     fn least(&self, state: &[u8]) -> u32 {
-        let text = state.len() as u32 - 1;
-        match state[0] {
-            REST => text,
-            POINT => 2,
-            _ => 9 - text,
-        }
+        let (part, text) = (state[0], &state[1..]);
+        let zulu = self.0 == Offset::ZeroOrWest && b"23:59".starts_with(&text[..text.len().min(5)]);
+        let offset = if zulu { "Z".len() } else { "+hh:mm".len() };
+        let least = match part {
+            START => "hh:mm:60".len() - text.len() + offset,
+            POINT => 1 + offset,
+            FRACTION => offset,
+            _ => text.len(),
+        };
+        least as u32
     }
 }

@@ -263,6 +263,18 @@ impl Machine for Names {
         }
     }
 
+    fn reads(&self, _state: &[u8]) -> CharSet {
+        let ascii = chars("a-zA-Z0-9.-");
+        if self.kind == Kind::Ascii {
+            return ascii;
+        }
+        [&[ascii, chars("。．｡")][..], &idna::sets()]
+            .concat()
+            .iter()
+            .flat_map(|set| set.ranges().iter().copied())
+            .collect()
+    }
+
     fn start(&self) -> Box<[u8]> {
         Name { used: self.used, rtl: false, broken: false, part: Part::Start }.pack()
     }

@@ -1,13 +1,16 @@
 //! Character classes: `[...]`, and whether their ranges are in order.
 
 use super::escape::{Escape, Place};
-use super::state::Spot;
+use super::state::{Mode, Spot};
 use crate::alphabet::Alphabet;
 use crate::charset::CharSet;
 use std::sync::LazyLock;
 
 /// The value of `\d` and the like, which is no end of a range.
 pub(super) const SET: u32 = u32::MAX;
+
+/// The surrogates that come first in a pair.
+pub(super) const LEADS: std::ops::RangeInclusive<u32> = 0xD800..=0xDBFF;
 
 /// A class that was read so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +54,7 @@ impl Class {
             return Some(Class { previous: self.previous.with(pair, pair)?, lead: 0 });
         }
         let settled = self.settled()?;
-        if (0xD800..0xDC00).contains(&value) {
+        if LEADS.contains(&value) {
             let open = Class { previous: settled, lead: value };
             return (settled.admits(value) || settled.admits(pair(value, 0xDFFF))).then_some(open);
         }
@@ -93,9 +96,13 @@ fn pair(lead: u32, trail: u32) -> u32 {
 }
 
 /// Where a pattern stands after a character in a class.
-pub(super) fn next(class: Class, c: char) -> Option<Spot> {
+pub(super) fn next(class: Class, c: char, mode: &mut Mode) -> Option<Spot> {
     if c == '\\' {
         return class.admits_escape().then_some(Spot::Escape(Place::Class(class), Escape::Start));
+    }
+    if c > '\u{FFFF}' {
+        // Without the flag these would be two characters.
+        mode.require(Mode::Unicode)?;
     }
     let previous = class.settled()?;
     let previous = match (c, previous) {

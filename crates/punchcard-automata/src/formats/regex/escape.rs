@@ -1,8 +1,8 @@
 //! Escapes, in a class and outside of one.
 
-use super::class::{Class, SET};
+use super::class::{Class, LEADS, SET};
 use super::properties;
-use super::state::Spot;
+use super::state::{Mode, Spot};
 use crate::charset::MAX;
 
 /// Where the escape stands.
@@ -33,18 +33,34 @@ pub(super) enum Escape {
     PropertyName(String),
 }
 
+impl Escape {
+    /// It takes at least so many characters more.
+    pub(super) fn least(&self) -> usize {
+        match self {
+            Escape::Nul => 0,
+            Escape::Start | Escape::Control | Escape::Braced(Some(_)) | Escape::PropertyName(_) => 1,
+            Escape::Braced(None) => 2,
+            Escape::Unicode | Escape::Property => 3,
+            Escape::Hex { left, .. } => usize::from(*left),
+        }
+    }
+}
+
 /// Where a pattern stands after one more character of an escape.
-pub(super) fn next(place: Place, escape: Escape, c: char) -> Option<Spot> {
+pub(super) fn next(place: Place, escape: Escape, c: char, mode: &mut Mode) -> Option<Spot> {
     match escape {
-        Escape::Start => start(place, c),
+        Escape::Start => start(place, c, mode),
         Escape::Control => place.other(c.is_ascii_alphabetic().then_some(c as u32 % 32)?),
         Escape::Nul => match place {
-            Place::Class(class) if !c.is_ascii_digit() => super::class::next(class, c),
+            Place::Class(class) if !c.is_ascii_digit() => super::class::next(class, c, mode),
             _ => None,
         },
-        Escape::Unicode if c == '{' => place.admits(0, MAX, false).then_some(Spot::Escape(place, Escape::Braced(None))),
-        Escape::Unicode => hex(place, true, 4, 0, c),
-        Escape::Hex { unicode, left, value } => hex(place, unicode, left, value, c),
+        Escape::Unicode if c == '{' => {
+            mode.require(Mode::Unicode)?;
+            place.admits(0, MAX, false).then_some(Spot::Escape(place, Escape::Braced(None)))
+        }
+        Escape::Unicode => hex(place, true, 4, 0, c, mode),
+        Escape::Hex { unicode, left, value } => hex(place, unicode, left, value, c, mode),
         Escape::Braced(Some(value)) if c == '}' => place.other(value),
         Escape::Braced(value) => {
             let value = 16 * value.unwrap_or(0) + c.to_digit(16)?;
@@ -72,11 +88,14 @@ pub(super) fn next(place: Place, escape: Escape, c: char) -> Option<Spot> {
 }
 
 /// The character after the backslash.
-fn start(place: Place, c: char) -> Option<Spot> {
+fn start(place: Place, c: char, mode: &mut Mode) -> Option<Spot> {
     let with = |escape: Escape| Some(Spot::Escape(place, escape));
     match c {
         'd' | 'D' | 's' | 'S' | 'w' | 'W' => place.other(SET),
-        'p' | 'P' => place.other(SET).and_then(|_| with(Escape::Property)),
+        'p' | 'P' => {
+            mode.require(Mode::Unicode)?;
+            place.other(SET).and_then(|_| with(Escape::Property))
+        }
         'f' => place.other(0x0C),
         'n' => place.other(0x0A),
         'r' => place.other(0x0D),
@@ -92,24 +111,24 @@ fn start(place: Place, c: char) -> Option<Spot> {
             Place::Pattern => with(Escape::Nul),
             Place::Class(class) => Some(Spot::Escape(Place::Class(class.with_other(0)?), Escape::Nul)),
         },
-        _ => match place {
-            Place::Pattern => match c {
-                'b' | 'B' => Some(Spot::default()),
-                'k' => Some(Spot::NamedReference),
-                '1'..='9' => Some(Spot::Reference(c as u8 - b'0')),
-                _ => None,
-            },
-            Place::Class(_) => match c {
-                'b' => place.other(8),
-                '-' => place.other(c as u32),
-                _ => None,
-            },
+        '-' if place != Place::Pattern => place.other(c as u32),
+        ' '..='~' if !c.is_ascii_alphanumeric() && c != '_' => {
+            mode.require(Mode::Plain)?;
+            place.other(c as u32)
+        }
+        _ => match (place, c) {
+            (Place::Class(_), 'b') => place.other(8),
+            (Place::Class(_), _) => None,
+            (Place::Pattern, 'b' | 'B') => Some(Spot::default()),
+            (Place::Pattern, 'k') => Some(Spot::NamedReference),
+            (Place::Pattern, '1'..='9') => Some(Spot::Reference(c as u8 - b'0')),
+            (Place::Pattern, _) => None,
         },
     }
 }
 
 /// One more digit of `\x` or `\u`.
-fn hex(place: Place, unicode: bool, left: u8, value: u32, c: char) -> Option<Spot> {
+fn hex(place: Place, unicode: bool, left: u8, value: u32, c: char, mode: &mut Mode) -> Option<Spot> {
     let value = 16 * value + c.to_digit(16)?;
     let left = left - 1;
     if left == 0 {
@@ -119,7 +138,13 @@ fn hex(place: Place, unicode: bool, left: u8, value: u32, c: char) -> Option<Spo
         };
     }
     let (low, high) = (value << (4 * left), ((value + 1) << (4 * left)) - 1);
-    place.admits(low, high, unicode).then_some(Spot::Escape(place, Escape::Hex { unicode, left, value }))
+    if unicode && place != Place::Pattern && LEADS.contains(&low) && LEADS.contains(&high) {
+        // It may become half of a pair, which would be two characters without the flag.
+        mode.require(Mode::Unicode)?;
+    }
+    place
+        .admits(low, high, unicode && *mode != Mode::Plain)
+        .then_some(Spot::Escape(place, Escape::Hex { unicode, left, value }))
 }
 
 impl Place {

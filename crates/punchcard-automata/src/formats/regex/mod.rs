@@ -1,4 +1,7 @@
-//! `regex`: a pattern that ECMA-262 takes as valid in Unicode mode (the `u` flag), as JSON Schema asks for it.
+//! `regex`: a pattern that is valid in ECMA-262 with the `u` flag, as JSON Schema would have it, or without.
+//!
+//! Without the flag, any punctuation may be escaped (`\-`, `\"`), and real patterns do so; other than that, what the flag
+//! forbids (a lone brace, `\a`) belongs to Annex B, which is for web browsers, and is not admitted.
 //!
 //! Brackets nest, so no regular expression says this; the [`Machine`] here reads a pattern as a parser does, with a stack
 //! of open groups, and also keeps the early errors: a range or a quantifier out of order, a group name used twice, a
@@ -72,9 +75,7 @@ impl Machine for Regex {
     }
 
     fn least(&self, state: &[u8]) -> u32 {
-        let Some(pattern) = Pattern::unpack(state) else { return 0 };
-        let open = pattern.open.len() as u32;
-        if pattern.is_complete() { 0 } else { open.max(1) }
+        Pattern::unpack(state).map_or(0, |pattern| pattern.least())
     }
 }
 
@@ -86,6 +87,42 @@ impl Pattern {
             _ => return false,
         };
         self.open.is_empty() && wanted <= self.groups && self.wanted_names.is_empty()
+    }
+
+    /// How many characters the shortest end takes, so that a search for it goes straight ahead. (It may take
+    /// a few more than is said here, but never fewer.)
+    fn least(&self) -> u32 {
+        let wanted = match self.spot {
+            Spot::Reference(number) => self.wanted.max(number),
+            _ => self.wanted,
+        };
+        let unnamed = usize::from(wanted.saturating_sub(self.groups)).saturating_sub(self.wanted_names.len());
+        let named: usize = self.wanted_names.iter().map(|name| "(?<>)".len() + name.len()).sum();
+        let groups = 2 * unnamed + named;
+        let spot = match &self.spot {
+            Spot::Term { .. } | Spot::AfterQuantifier | Spot::Reference(_) => groups,
+            Spot::Most(least, Some(most)) if least > most => groups + 2,
+            Spot::Least(Some(_)) | Spot::Most(..) | Spot::ClassOpen | Spot::Class(_) => groups + 1,
+            Spot::Least(None) => groups + 2,
+            Spot::NamedReference => groups + 3,
+            Spot::ReferenceName(name) if name.is_empty() => groups + 2,
+            Spot::ReferenceName(name) if self.names.contains(name) || self.wanted_names.contains(name) => groups + 1,
+            Spot::ReferenceName(name) => groups + 1 + "(?<>)".len() + name.len(),
+            // A group that is wanted anyway, or else the shortest of any kind.
+            Spot::GroupOpen if groups > 0 => groups - 1,
+            Spot::GroupOpen => 1,
+            Spot::GroupKind if named > 0 => groups - 2,
+            Spot::GroupKind => groups + 2,
+            Spot::GroupAngle if named > 0 => groups - 3,
+            Spot::GroupAngle => groups + if unnamed > 0 { 1 } else { 2 },
+            Spot::GroupName(name) if self.wanted_names.iter().any(|wanted| wanted.starts_with(name)) => {
+                groups - "(?<".len() - name.len()
+            }
+            Spot::GroupName(_) => groups + 2 - 2 * unnamed.min(1),
+            Spot::Escape(Place::Pattern, escape) => groups + escape.least(),
+            Spot::Escape(Place::Class(_), escape) => groups + escape.least() + 1,
+        };
+        (self.open.len() + spot) as u32
     }
 
     /// Where the pattern stands after one more character.
@@ -148,8 +185,8 @@ impl Pattern {
             }
             Spot::ReferenceName(name) => name_part(&name, c).map(Spot::ReferenceName),
             Spot::ClassOpen if c == '^' => Some(Spot::Class(Class::default())),
-            Spot::ClassOpen => class::next(Class::default(), c),
-            Spot::Class(class) => class::next(class, c),
+            Spot::ClassOpen => class::next(Class::default(), c, &mut self.mode),
+            Spot::Class(class) => class::next(class, c, &mut self.mode),
             Spot::Escape(Place::Pattern, Escape::Nul) => {
                 if c.is_ascii_digit() {
                     None
@@ -157,7 +194,7 @@ impl Pattern {
                     self.term(true, c)
                 }
             }
-            Spot::Escape(place, escape) => escape::next(place, escape, c),
+            Spot::Escape(place, escape) => escape::next(place, escape, c, &mut self.mode),
         }
     }
 

@@ -16,7 +16,28 @@ pub(super) struct Pattern {
     pub names: Vec<String>,
     /// The names that were referred to before their group, sorted.
     pub wanted_names: Vec<String>,
+    pub mode: Mode,
     pub spot: Spot,
+}
+
+/// In which mode of ECMA-262 the pattern is valid so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Mode {
+    #[default]
+    Either,
+    Unicode,
+    Plain,
+}
+
+impl Mode {
+    /// Something comes that only this mode has.
+    pub(super) fn require(&mut self, mode: Mode) -> Option<()> {
+        if *self == Mode::Either {
+            *self = mode;
+        }
+        (*self == mode).then_some(())
+    }
 }
 
 /// Where in the grammar the text ends.
@@ -62,7 +83,7 @@ impl Pattern {
     /// Equal patterns as equal bytes.
     pub(super) fn pack(&self) -> Box<[u8]> {
         let mut out = Writer(Vec::with_capacity(48));
-        out.0.extend([self.groups, self.wanted, self.open.len() as u8]);
+        out.0.extend([self.mode as u8, self.groups, self.wanted, self.open.len() as u8]);
         out.0.extend(self.open.iter().map(|&quantifiable| u8::from(quantifiable)));
         out.names(&self.names);
         out.names(&self.wanted_names);
@@ -111,6 +132,7 @@ impl Pattern {
     /// The pattern of [`Pattern::pack`].
     pub(super) fn unpack(bytes: &[u8]) -> Option<Pattern> {
         let mut read = Reader(bytes);
+        let mode = [Mode::Either, Mode::Unicode, Mode::Plain].get(usize::from(read.byte()?)).copied()?;
         let (groups, wanted, open) = (read.byte()?, read.byte()?, read.byte()?);
         let open = read.bytes(open.into())?.iter().map(|&byte| byte == 1).collect();
         let (names, wanted_names) = (read.names()?, read.names()?);
@@ -146,7 +168,7 @@ impl Pattern {
                 Spot::Escape(place, escape)
             }
         };
-        Some(Pattern { open, groups, wanted, names, wanted_names, spot })
+        Some(Pattern { open, groups, wanted, names, wanted_names, mode, spot })
     }
 }
 
