@@ -16,6 +16,9 @@ use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
+/// No characters.
+const SURROGATES: std::ops::RangeInclusive<u32> = 0xD800..=0xDFFF;
+
 /// What one state does on every character: `targets[i]` for code points from `starts[i]` up to the next start.
 /// `starts[0]` is 0. Neighbours with equal targets are merged.
 #[derive(Debug)]
@@ -103,6 +106,10 @@ impl Languages {
         alphabets.sort_unstable_by_key(|&alphabet| std::ptr::from_ref(alphabet));
         alphabets.dedup_by(|a, b| std::ptr::eq(*a, *b));
         alphabets.iter().for_each(|alphabet| starts.extend_from_slice(alphabet.starts()));
+        if starts.iter().any(|start| SURROGATES.contains(start)) {
+            // A set that ends before the surrogates does not say what is after them.
+            starts.push(SURROGATES.end() + 1);
+        }
         starts.sort_unstable();
         starts.dedup();
         // Characters of the same sets and classes that are in no list lead to the same state: one derivative for them all.
@@ -113,7 +120,7 @@ impl Languages {
         let (set_words, mut signature) = (sets.len().div_ceil(64), Vec::new());
         let (mut out_starts, mut out_targets) = (Vec::new(), Vec::new());
         for &start in &starts {
-            let target = if (0xD800..=0xDFFF).contains(&start) {
+            let target = if SURROGATES.contains(&start) {
                 Language::EMPTY
             } else if frontier.chars.binary_search(&start).is_ok() {
                 self.derivative(id, start)
@@ -577,5 +584,24 @@ impl Memory {
         if self.parts.len() + self.passed.len() + self.unread.len() + self.rests_here.len() > MOST {
             *self = Memory::default();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::charset::CharSet;
+    use crate::languages::{Language, Languages};
+
+    #[test]
+    fn what_follows_the_surrogates_is_not_lost() {
+        let mut l = Languages::new();
+        let hangul = l.set(CharSet::new([(0xAC00, 0xD7FF)]));
+        let some = l.concat(hangul, Language::ALL);
+        let none = l.not(some);
+        let transitions = l.transitions(none);
+        for c in ['a', '\u{ABFF}', '\u{E000}', '\u{FFFF}'] {
+            assert!(l.is_nullable(transitions.target(c as u32)), "{c:?}");
+        }
+        assert!(!l.is_nullable(transitions.target('가' as u32)));
     }
 }
