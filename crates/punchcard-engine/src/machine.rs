@@ -167,6 +167,9 @@ pub struct Machine {
     start: ConfigId,
 }
 
+/// Most stacks that one grammar may build (some 2 GB of memory); texts that visit fewer states never notice.
+const MAX_STACKS: usize = 8_000_000;
+
 const BOTTOM: StackId = StackId(u32::MAX);
 
 impl Machine {
@@ -252,6 +255,10 @@ impl Machine {
     pub fn step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, SchemaError> {
         if let Some(next) = self.rows[config.0 as usize].get(byte) {
             return Ok(next);
+        }
+        if self.stacks.len() > MAX_STACKS {
+            let hint = "Compile the schema anew for further texts, or constrain free member names";
+            return Err(SchemaError::limit("states of one grammar", MAX_STACKS, "", hint));
         }
         let mut out = Vec::new();
         for i in 0..self.configs[config.0 as usize].len() {
@@ -404,16 +411,10 @@ impl Machine {
         out: &mut Vec<StackId>,
     ) -> Result<(), SchemaError> {
         match (phase, byte) {
-            (Phase::Start | Phase::After, b'}') => {
-                if self.algebra.object_may_end(state) {
-                    out.push(parent);
-                }
-            }
-            (Phase::After, b',') => {
-                if self.algebra.object_names(state)? != Language::EMPTY {
-                    let space = self.spelling.space;
-                    out.push(self.push(Frame::Object { state, phase: Phase::Next, space }, parent));
-                }
+            (Phase::Start | Phase::After, b'}') if self.algebra.object_may_end(state) => out.push(parent),
+            (Phase::After, b',') if self.algebra.object_names(state)? != Language::EMPTY => {
+                let space = self.spelling.space;
+                out.push(self.push(Frame::Object { state, phase: Phase::Next, space }, parent));
             }
             (Phase::Start | Phase::Next, b'"') => {
                 let names = self.algebra.object_names(state)?;
@@ -504,17 +505,11 @@ impl Machine {
     ) -> Result<(), SchemaError> {
         let space = self.spelling.space;
         match (phase, byte) {
-            (Phase::Start | Phase::After, b']') => {
-                if self.algebra.array_may_end(state) {
-                    out.push(parent);
-                }
+            (Phase::Start | Phase::After, b']') if self.algebra.array_may_end(state) => out.push(parent),
+            (Phase::After, b',') if !self.algebra.array_moves(state)?.is_empty() => {
+                out.push(self.push(Frame::Array { state, phase: Phase::Next, space }, parent));
             }
-            (Phase::After, b',') => {
-                if !self.algebra.array_moves(state)?.is_empty() {
-                    out.push(self.push(Frame::Array { state, phase: Phase::Next, space }, parent));
-                }
-            }
-            (Phase::After, _) => {}
+            (Phase::After, _) | (_, b']') => {}
             (Phase::Start | Phase::Next, _) => {
                 for (value, next) in self.algebra.array_moves(state)? {
                     let array = self.push(Frame::Array { state: next, phase: Phase::After, space }, parent);

@@ -207,7 +207,8 @@ impl Machine {
 
     fn compute_text_mask(&mut self, vocabulary: &Vocabulary, leaf: LeafId) -> Result<LeafMask, SchemaError> {
         let mut inside = vec![0u32; vocabulary.mask_words()].into_boxed_slice();
-        let (mut rests, mut crossing): (Vec<(&[u8], u32)>, Vec<(&[u8], u32)>) = (Vec::new(), Vec::new());
+        let mut rests: Vec<(&[u8], u32)> = Vec::new();
+        let mut crossing = Vec::new();
         let trie = &vocabulary.trie;
         let nodes = trie.nodes();
         let mut path = vec![leaf; trie.max_depth() + 1];

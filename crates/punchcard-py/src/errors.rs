@@ -25,13 +25,13 @@ pub fn schema_error(py: Python<'_>, error: &SchemaError) -> PyErr {
         SchemaErrorKind::Unsatisfiable => "UnsatisfiableSchemaError",
         SchemaErrorKind::Limit { .. } => "LimitError",
     };
-    let mut fields = vec![("hint", error.hint.clone()), ("pointer", error.pointer.clone())];
+    let mut fields = vec![("hint", error.hint.to_string()), ("pointer", error.pointer.clone())];
     match error.kind {
         SchemaErrorKind::Limit { limit, value } => {
             fields.push(("limit", limit.to_string()));
             fields.push(("value", value.to_string()));
         }
-        _ => fields.push(("keyword", error.keyword.clone())),
+        _ => fields.push(("keyword", error.keyword.to_string())),
     }
     exception(py, class, &error.message, &fields)
 }

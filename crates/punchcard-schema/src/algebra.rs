@@ -103,7 +103,7 @@ impl Algebra {
                 kind: SchemaErrorKind::Unsatisfiable,
                 message: "No value satisfies the schema".into(),
                 pointer: String::new(),
-                keyword: String::new(),
+                keyword: "".into(),
                 hint: "Look for keywords that contradict each other, or a reference that needs itself without end"
                     .into(),
             });
@@ -322,7 +322,7 @@ pub(crate) fn unreachable_atom<T>(node: &Node) -> Result<T, SchemaError> {
         kind: SchemaErrorKind::Unsupported,
         message: format!("An internal formula has an unexpected part ({node:?})"),
         pointer: String::new(),
-        keyword: String::new(),
+        keyword: "".into(),
         hint: "Please report this schema as a bug".into(),
     })
 }

@@ -271,7 +271,7 @@ impl Algebra {
                     kind: SchemaErrorKind::Invalid,
                     message: format!("The value at '{pointer}' is no schema"),
                     pointer,
-                    keyword: String::new(),
+                    keyword: "".into(),
                     hint: "A schema is an object or a boolean".into(),
                 });
             }
@@ -399,7 +399,7 @@ impl Algebra {
             message: format!("'{}' at '{}' has a value that is not allowed", at.keyword, self.pointer_of(at)),
             pointer: self.pointer_of(at),
             keyword: at.keyword.into(),
-            hint: format!("Expected {expected}"),
+            hint: format!("Expected {expected}").into(),
         }
     }
 

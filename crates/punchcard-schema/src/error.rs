@@ -28,9 +28,9 @@ pub struct SchemaError {
     /// JSON pointer into the schema.
     pub pointer: String,
     /// The keyword, or nothing.
-    pub keyword: String,
+    pub keyword: Box<str>,
     /// What to do about it.
-    pub hint: String,
+    pub hint: Box<str>,
 }
 
 impl SchemaError {
@@ -41,7 +41,7 @@ impl SchemaError {
             kind: SchemaErrorKind::Limit { limit, value },
             message: format!("The limit on {limit} ({value}) was passed{place}"),
             pointer: pointer.into(),
-            keyword: String::new(),
+            keyword: "".into(),
             hint: hint.into(),
         }
     }

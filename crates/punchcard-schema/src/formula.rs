@@ -125,8 +125,6 @@ pub(crate) enum Node {
         value: Formula,
         count: u32,
     },
-    /// An array in which two items are equal.
-    Duplicates,
     /// True of every object; remembers the order in which a schema declares its properties.
     Declared(u32),
     /// A schema at a place in a document; `scope` is the id of the dynamic scope in which it was reached.
@@ -143,7 +141,7 @@ impl Node {
             Node::Text(_) => Some(Type::String),
             Node::Number(_) => Some(Type::Number),
             Node::Member { .. } | Node::Members(_) | Node::Declared(_) => Some(Type::Object),
-            Node::Item { .. } | Node::Duplicates => Some(Type::Array),
+            Node::Item { .. } => Some(Type::Array),
             _ => None,
         }
     }

@@ -180,14 +180,15 @@ struct Parser<'a> {
 
 impl Parser<'_> {
     fn fail<T>(&self, what: &str) -> Result<T, SchemaError> {
-        let before = &self.text[..self.text.floor_char_boundary(self.at)];
+        let end = (0..=self.at.min(self.text.len())).rev().find(|&i| self.text.is_char_boundary(i)).unwrap_or(0);
+        let before = &self.text[..end];
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
         Err(SchemaError {
             kind: SchemaErrorKind::Invalid,
             message: format!("The schema is not JSON: {what} at line {line}, column {column}"),
             pointer: String::new(),
-            keyword: String::new(),
+            keyword: "".into(),
             hint: "Check the JSON text with a JSON linter".into(),
         })
     }
