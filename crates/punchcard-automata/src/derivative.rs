@@ -106,6 +106,9 @@ impl Languages {
         alphabets.sort_unstable_by_key(|&alphabet| std::ptr::from_ref(alphabet));
         alphabets.dedup_by(|a, b| std::ptr::eq(*a, *b));
         alphabets.iter().for_each(|alphabet| starts.extend_from_slice(alphabet.starts()));
+        if let Some(alphabet) = &self.alphabet {
+            starts.extend(alphabet.ranges().iter().flat_map(|&(lo, hi)| [lo, hi + 1]).filter(|&start| start <= MAX));
+        }
         if starts.iter().any(|start| SURROGATES.contains(start)) {
             // A set that ends before the surrogates does not say what is after them.
             starts.push(SURROGATES.end() + 1);
@@ -120,7 +123,8 @@ impl Languages {
         let (set_words, mut signature) = (sets.len().div_ceil(64), Vec::new());
         let (mut out_starts, mut out_targets) = (Vec::new(), Vec::new());
         for &start in &starts {
-            let target = if SURROGATES.contains(&start) {
+            let outside = self.alphabet.as_ref().is_some_and(|alphabet| !alphabet.contains(start));
+            let target = if outside || SURROGATES.contains(&start) {
                 Language::EMPTY
             } else if frontier.chars.binary_search(&start).is_ok() {
                 self.derivative(id, start)

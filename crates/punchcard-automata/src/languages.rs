@@ -128,6 +128,8 @@ pub struct Languages {
     pub(crate) transitions: Vec<Option<Arc<Transitions>>>,
     pub(crate) viable: FxMap<Language, bool>,
     pub(crate) memory: Memory,
+    /// The characters that can be written at all; `None` for every one.
+    pub(crate) alphabet: Option<CharSet>,
     /// The most expressions the store may hold.
     pub max_states: usize,
 }
@@ -141,6 +143,11 @@ impl Default for Languages {
 impl Languages {
     /// An empty store.
     pub fn new() -> Self {
+        Self::over(None)
+    }
+
+    /// An empty store of languages over some characters only; `None` for every character. No text has others.
+    pub fn over(alphabet: Option<CharSet>) -> Self {
         let mut store = Languages {
             nodes: Vec::new(),
             facts: Vec::new(),
@@ -154,6 +161,7 @@ impl Languages {
             transitions: Vec::new(),
             viable: FxMap::default(),
             memory: Memory::default(),
+            alphabet,
             max_states: 2_000_000,
         };
         store.intern(Node::Empty);
@@ -397,6 +405,10 @@ impl Languages {
 
     /// One character of the set.
     pub fn set(&mut self, set: CharSet) -> Language {
+        let set = match &self.alphabet {
+            Some(alphabet) => set.intersection(alphabet),
+            None => set,
+        };
         if set.is_empty() {
             return Language::EMPTY;
         }
@@ -412,6 +424,12 @@ impl Languages {
         self.intern(Node::Set(id))
     }
 
+    /// Whether the set is the whole alphabet.
+    fn is_alphabet(&self, set: u32) -> bool {
+        let set = &self.sets[set as usize];
+        self.alphabet.as_ref().map_or_else(|| *set == CharSet::any(), |alphabet| set == alphabet)
+    }
+
     /// Any one character.
     pub fn any_char(&mut self) -> Language {
         self.set(CharSet::any())
@@ -425,9 +443,15 @@ impl Languages {
     /// Exactly these texts.
     pub fn texts<'a>(&mut self, texts: impl IntoIterator<Item = &'a str>) -> Language {
         let mut list: Vec<Box<str>> = texts.into_iter().map(Into::into).collect();
+        list.retain(|text| self.can_write(text));
         list.sort_unstable();
         list.dedup();
         self.sorted_texts(list)
+    }
+
+    /// Whether all characters of the text are in the alphabet.
+    pub fn can_write(&self, text: &str) -> bool {
+        self.alphabet.as_ref().is_none_or(|alphabet| text.chars().all(|c| alphabet.contains(c as u32)))
     }
 
     fn sorted_texts(&mut self, list: Vec<Box<str>>) -> Language {
@@ -737,7 +761,7 @@ impl Languages {
             match *self.node(a) {
                 Node::Repeat(inner, low, UNBOUNDED) if low <= 1 => return self.repeat(inner, 0, UNBOUNDED),
                 Node::Repeat(inner, 0, _) => return self.repeat(inner, 0, UNBOUNDED),
-                Node::Set(s) if self.sets[s as usize] == CharSet::any() => return Language::ALL,
+                Node::Set(s) if self.is_alphabet(s) => return Language::ALL,
                 _ => {}
             }
         }
@@ -923,6 +947,20 @@ mod tests {
         let a = l.literal("a");
         let anchored = l.sequence([Language::ALL, start, a]);
         assert!(l.matches(anchored, "a") && !l.matches(anchored, "ba"));
+    }
+
+    #[test]
+    fn no_text_leaves_the_alphabet() {
+        let mut l = Languages::over(Some(CharSet::new([(0, 0xFFFF)])));
+        let both = l.texts(["é", "😀"]);
+        assert_eq!(l.as_texts(both), Some(vec!["é"]));
+        let any = l.any_char();
+        assert_eq!(l.star(any), Language::ALL);
+        assert!(l.matches(Language::ALL, "é"));
+        let face = l.transitions(Language::ALL).target('😀' as u32);
+        assert_eq!(face, Language::EMPTY);
+        let not_e = l.not(both);
+        assert_eq!(l.transitions(not_e).target('😀' as u32), Language::EMPTY);
     }
 
     #[test]

@@ -91,7 +91,13 @@ const MASK_CACHE_BYTES: usize = 16 << 20;
 impl CompiledGrammar {
     /// Compiles a JSON Schema given as JSON text.
     pub fn json_schema(vocabulary: Arc<Vocabulary>, schema: &str, options: &JsonOptions) -> Result<Self, SchemaError> {
-        let (algebra, formula) = Algebra::new(schema, &options.resources, options.schema.clone(), options.json_limits)?;
+        let (algebra, formula) = Algebra::new(
+            schema,
+            &options.resources,
+            options.schema.clone(),
+            options.json_limits,
+            vocabulary.alphabet(),
+        )?;
         let machine = Machine::new(algebra, formula, |languages| {
             let space = white_space(options.white_space, languages);
             Spelling {

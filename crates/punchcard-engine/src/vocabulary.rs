@@ -3,6 +3,7 @@
 use crate::mask::LeafMask;
 use crate::trie::Trie;
 use hashbrown::HashMap;
+use punchcard_automata::CharSet;
 use rustc_hash::FxBuildHasher;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,6 +27,7 @@ pub struct Vocabulary {
     eos: Box<[u32]>,
     special: Box<[u32]>,
     pub(crate) trie: Trie,
+    alphabet: Option<CharSet>,
     /// Masks inside strings depend on the language of the string alone, so they are shared by all grammars. The key is a
     /// structural hash of the language.
     pub(crate) leaf_masks: Mutex<HashMap<u64, Arc<LeafMask>, FxBuildHasher>>,
@@ -70,7 +72,8 @@ impl Vocabulary {
         }
         let texts = tokens.iter().enumerate().filter(|(id, _)| is_text[*id]);
         let trie = Trie::new(texts.map(|(id, bytes)| (&**bytes, id as u32)));
-        Ok(Vocabulary { tokens, size, eos, special, trie, leaf_masks: Mutex::default() })
+        let alphabet = alphabet(&trie);
+        Ok(Vocabulary { tokens, size, eos, special, trie, alphabet, leaf_masks: Mutex::default() })
     }
 
     /// The width of the logits and of the bitmask, in tokens.
@@ -86,6 +89,13 @@ impl Vocabulary {
     /// The ids that end a text, sorted.
     pub fn eos(&self) -> &[u32] {
         &self.eos
+    }
+
+    /// The characters that the tokens can spell wherever they stand; `None` for all. A character beyond ASCII needs a
+    /// token for each of its bytes, or one of its own; else a text could come to a point where it is the only way on, and
+    /// no token spells it.
+    pub fn alphabet(&self) -> Option<CharSet> {
+        self.alphabet.clone()
     }
 
     /// Further ids that never match as text, sorted.
@@ -122,5 +132,59 @@ impl Vocabulary {
         }
         masks.insert(key, mask.clone());
         Ok(mask)
+    }
+}
+
+fn alphabet(trie: &Trie) -> Option<CharSet> {
+    let nodes = trie.nodes();
+    let mut bytes = [false; 256];
+    let mut whole = Vec::new();
+    let mut text = Vec::new();
+    for (i, node) in nodes.iter().enumerate() {
+        text.truncate(usize::from(node.depth) - 1);
+        text.push(node.byte);
+        if text.len() <= 4 && !trie.tokens_at(i).is_empty() {
+            bytes[usize::from(text[0])] |= text.len() == 1;
+            if let Some(c) =
+                std::str::from_utf8(&text).ok().filter(|t| t.chars().count() == 1).and_then(|t| t.chars().next())
+            {
+                whole.push((c as u32, c as u32));
+            }
+        }
+    }
+    if (0x80..0xC0).chain(0xC2..0xF5).all(|byte: usize| bytes[byte]) {
+        return None;
+    }
+    let spelled = |c: char| c.encode_utf8(&mut [0; 4]).bytes().all(|byte| bytes[usize::from(byte)]);
+    let mut ranges = vec![(0, 0x7F)];
+    for c in ('\u{80}'..=char::MAX).filter(|&c| spelled(c)) {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == c as u32 => *last = c as u32,
+            _ => ranges.push((c as u32, c as u32)),
+        }
+    }
+    Some(CharSet::new(ranges.into_iter().chain(whole)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_that_no_tokens_spell_are_not_in_the_alphabet() {
+        let bytes = |skip: &[u8]| -> Vec<Box<[u8]>> {
+            (0..=255u8).filter(|b| !skip.contains(b)).map(|b| [b].into()).chain([[].into()]).collect()
+        };
+        let vocabulary = |tokens: Vec<Box<[u8]>>| {
+            let end = tokens.len() as u32 - 1;
+            Vocabulary::new(tokens, &[end], &[], None).unwrap()
+        };
+        assert_eq!(vocabulary(bytes(&[0xC0, 0xFF])).alphabet(), None);
+        let mut tokens = bytes(&[0xF1]);
+        tokens.insert(0, "\u{40001}".as_bytes().into());
+        let alphabet = vocabulary(tokens).alphabet().unwrap();
+        for (c, is_in) in [('a', true), ('é', true), ('😀', true), ('\u{40000}', false), ('\u{40001}', true)] {
+            assert_eq!(alphabet.contains(c as u32), is_in, "{c:?}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::metaschemas;
 use crate::object::{ObjectSpec, ObjectState};
 use crate::options::{NumberSpelling, Options};
 use crate::satisfy::Search;
-use punchcard_automata::{Language, Languages};
+use punchcard_automata::{CharSet, Language, Languages};
 use std::sync::Arc;
 
 /// What may stand at a value position: only alternatives that have a value at all.
@@ -55,12 +55,14 @@ pub struct Algebra {
 }
 
 impl Algebra {
-    /// Compiles a schema given as JSON text. `resources` are further documents, by URI.
+    /// Compiles a schema given as JSON text. `resources` are further documents, by URI. `alphabet` holds the characters
+    /// that can be written, if not all can.
     pub fn new(
         schema: &str,
         resources: &[(String, String)],
         options: Options,
         json_limits: JsonLimits,
+        alphabet: Option<CharSet>,
     ) -> Result<(Algebra, Formula), SchemaError> {
         let mut json = Json::default();
         let root = json.parse(schema, json_limits)?;
@@ -74,7 +76,7 @@ impl Algebra {
             }
         }
         let registry = Registry::new(&json, root, documents, options.draft)?;
-        let mut languages = Languages::new();
+        let mut languages = Languages::over(alphabet);
         languages.max_states = options.limits.max_automaton_states;
         let mut algebra = Algebra {
             languages,

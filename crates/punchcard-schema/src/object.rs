@@ -271,7 +271,8 @@ impl Algebra {
         let declared = self.options.property_order == PropertyOrder::Declared;
         let place = spec.place.get(&name).copied();
         let (mut residual, mut next, mut seen) = (state.residual, state.place, state.seen);
-        if self.objects.seen[seen as usize].binary_search(&name).is_ok() {
+        let gone = self.objects.seen[seen as usize].binary_search(&name).is_ok();
+        if gone || !self.languages.can_write(self.formulas.text_of(name)) {
             return Ok(Vec::new());
         }
         if declared {
@@ -620,6 +621,7 @@ impl Algebra {
         }
         for (name, values) in &needed {
             let gone = self.objects.seen[state.seen as usize].binary_search(name).is_ok()
+                || !self.languages.can_write(self.formulas.text_of(*name))
                 || declared && spec.place.get(name).is_some_and(|&p| p < state.place);
             if gone {
                 return Ok(Some(false));
@@ -641,7 +643,8 @@ impl Algebra {
             if have >= least {
                 break;
             }
-            let gone = self.objects.seen[state.seen as usize].binary_search(&name).is_ok();
+            let gone = self.objects.seen[state.seen as usize].binary_search(&name).is_ok()
+                || !self.languages.can_write(self.formulas.text_of(name));
             if !gone && !needed.contains_key(&name) {
                 let value = self.member_value(state.spec, name);
                 have += u32::from(self.is_satisfiable(value)?);
