@@ -12,7 +12,6 @@ score above 0, the request makes each of them less likely than the average reque
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,9 +22,6 @@ from punchcard.formats.examples import survey
 from punchcard.generation import Decoder, Model, Statistics
 from punchcard.prompts import encode_prompt
 from punchcard.tools import Tool
-
-# More other requests than this cost time and tell nothing new.
-_MAX_OTHERS = 8
 
 
 class Calibration:
@@ -48,7 +44,6 @@ class Calibration:
         key = self._encoded(messages, "")
         if self._baseline is None or self._key != key:
             requests = [request for request, _, _ in survey(self._tools)]
-            requests = requests[:: math.ceil(len(requests) / _MAX_OTHERS)]
             self._baseline = np.mean([self._scores(messages, words, statistics) for words in requests], axis=0)
             self._key = key
         scores = self._scores(messages, str(messages[-1]["content"]), statistics) - self._baseline

@@ -57,7 +57,7 @@ def extract(
     json_schema, adapter = _read(schema)
     loaded = load_model(model)
     tool_format = detect_format(loaded.chat_template, loaded.name)
-    matcher = GrammarMatcher(compile_schema(loaded, json_schema, whitespace=tool_format.whitespace))
+    matcher = GrammarMatcher(compile_schema(loaded, json_schema, whitespace="none"))
     instruction = (system or _SYSTEM).replace("{schema}", json.dumps(json_schema, ensure_ascii=False))
     messages: list[Message] = [{"role": "system", "content": instruction}, {"role": "user", "content": text}]
     decoder = Decoder(

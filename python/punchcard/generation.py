@@ -259,28 +259,38 @@ class Decoder:
         return self._finish(stretch)
 
     def score(self, texts: Sequence[str]) -> list[float]:
-        """The log of the probability that the model, unmasked, would go on with each text. Writes nothing."""
-        options = [self.model.tokenize(text) for text in texts]
-        shortest = min(options, key=len)
-        # The tokens that all share, less one at least, so that each has one left to be told apart by.
-        shared = next(i for i in range(len(shortest)) if i == len(shortest) - 1 or len({o[i] for o in options}) > 1)
-        with self._clock():
-            head, rows = self._looked_ahead(options[0][:shared], self._current_logits())
-            scores = []
-            for tokens in options:
-                rest, last = self._looked_ahead(tokens[shared:-1], rows)
-                scores.append(head + rest + log_probability(last, tokens[-1]))
-                self._cache.rewind(len(self._cache.tokens) - len(tokens[shared:-1]))
-            self._cache.rewind(len(self._cache.tokens) - shared)
-        return scores
+        """The log of the probability that the model, unmasked, would go on with each text. Writes nothing.
 
-    def _looked_ahead(self, tokens: Sequence[int], logits: NDArray[np.float32]) -> tuple[float, NDArray[np.float32]]:
-        """Appends ``tokens`` to the cache alone. Returns their log probability, and the logits after them."""
-        total = 0.0
-        for token, row in zip(tokens, self._cache.append(tokens, all_positions=True) if tokens else (), strict=True):
-            total += log_probability(logits, token)
-            logits = row
-        return total, logits
+        What several texts begin with is computed once, and the last token of each not at all.
+        """
+        options = [self.model.tokenize(text) for text in texts]
+        scores = [0.0] * len(options)
+
+        def visit(members: list[int], depth: int, logits: NDArray[np.float32], total: float) -> None:
+            """Scores the members, which agree up to ``depth``, where the cache and the logits stand."""
+            branches: dict[int, list[int]] = {}
+            for member in members:
+                if depth == len(options[member]):
+                    scores[member] = total
+                else:
+                    branches.setdefault(options[member][depth], []).append(member)
+            for token, branch in branches.items():
+                run = _common_beginning([options[member][depth:] for member in branch])
+                ends = len(branch) == 1 or all(len(options[member]) == depth + len(run) for member in branch)
+                needed = run[:-1] if ends else run
+                rows = self._cache.append(needed, all_positions=True) if needed else logits[:0, None]
+                so_far = total + log_probability(logits, token)
+                so_far += sum(log_probability(row, after) for row, after in zip(rows, run[1:], strict=False))
+                if ends:
+                    for member in branch:
+                        scores[member] = so_far
+                else:
+                    visit(branch, depth + len(run), rows[-1], so_far)
+                self._cache.rewind(len(self._cache.tokens) - len(needed))
+
+        with self._clock():
+            visit(list(range(len(options))), 0, self._current_logits(), 0.0)
+        return scores
 
     def choose(self, options: Sequence[Sequence[int]]) -> int:
         """Which of several sets of tokens the next token would come from, all others left out. Writes nothing."""
@@ -337,3 +347,9 @@ class Decoder:
         finally:
             self.statistics.seconds += time.perf_counter() - started
             self.statistics.tokens = len(self.tokens)
+
+
+def _common_beginning(sequences: Sequence[Sequence[int]]) -> list[int]:
+    shortest = min(sequences, key=len)
+    differs = (i for i, token in enumerate(shortest) if any(sequence[i] != token for sequence in sequences))
+    return list(shortest[: next(differs, len(shortest))])

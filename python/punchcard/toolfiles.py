@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import sys
@@ -52,6 +53,7 @@ def _definitions(path: Path) -> list[Any]:
 
 
 def _import(path: Path) -> ModuleType:
+    path = path.resolve()
     name = f"punchcard_tools_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None  # the suffix is .py
@@ -59,7 +61,7 @@ def _import(path: Path) -> ModuleType:
     # Registered before it runs, since dataclasses and Pydantic look their module up there; its folder is on the path
     # as it would be for a script.
     sys.modules[name] = module
-    sys.path.insert(0, str(path.resolve().parent))
+    sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
     except KeyboardInterrupt:
@@ -68,7 +70,8 @@ def _import(path: Path) -> ModuleType:
         del sys.modules[name]
         raise ToolError(f"{path} cannot be imported: {_where(error, path)}{type(error).__name__}: {error}") from error
     finally:
-        sys.path.remove(str(path.resolve().parent))
+        with contextlib.suppress(ValueError):  # the file may have changed the path itself
+            sys.path.remove(str(path.parent))
     return module
 
 

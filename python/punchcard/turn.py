@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from punchcard._core import GrammarMatcher
 from punchcard.formats import Call, ToolFormat
-from punchcard.generation import Decoder
+from punchcard.generation import Decoder, Stretch
 from punchcard.grammars import compile_calls
 from punchcard.tools import Tool
 
@@ -46,62 +46,69 @@ def grammar_turn(
     ``candidates``: where given, there is no prose; the answer is a section whose first call is of one of these tools,
     an empty section if there are none. Raises `SchemaError` if a tool's arguments cannot be compiled.
     """
-    turn = Turn()
     if candidates is None:
-        turn, candidates = _prose(decoder, tool_format, tools)
-    elif not candidates and tool_format.empty is not None:
-        decoder.give(tool_format.empty, special=True)
+        return _prose_turn(decoder, tool_format, tools)
+    turn = Turn()
     if candidates:
+        decoder.give(tool_format.opener, special=True)
         _write_calls(decoder, tool_format, candidates, tools, turn)
+    elif tool_format.empty is not None:
+        decoder.give(tool_format.empty, special=True)
     return turn
 
 
-def _prose(decoder: Decoder, tool_format: ToolFormat, tools: Sequence[Tool]) -> tuple[Turn, list[Tool]]:
-    """Writes until the answer ends or a call begins. In that case the beginning is taken back, and the tools that the
-    call may be of are returned."""
+def _prose_turn(decoder: Decoder, tool_format: ToolFormat, tools: Sequence[Tool]) -> Turn:
+    """The model answers as it likes, until it begins a call."""
     trigger = decoder.model.tokenize(tool_format.trigger, parse_special=True)
     names = {tool.name: tool for tool in tools}
     drift = re.compile(tool_format.drift_pattern(names)) if names else None
-    begun: list[Tool] = []
+    begun = ""
 
     def call_begins(tokens: Sequence[int]) -> bool:
+        nonlocal begun
         # Where the trigger is one token, the same characters spelled by others are prose.
         tail = decoder.spell(tokens[-len(trigger) - 8 :])
         if tokens[-1] == trigger[0] if len(trigger) == 1 else tool_format.trigger in tail:
-            begun.extend(tools)
-        elif drift is not None and (match := drift.match(decoder.spell(tokens))):
-            begun.append(names[match["name"]])
+            begun = "trained"
+        elif drift is not None and drift.match(decoder.spell(tokens)):
+            begun = "drifted"
         return bool(begun)
 
     stretch = decoder.free(until=call_begins if tools else None)
-    if not begun:
-        return Turn(stretch.text.strip(), finished=stretch.ended != "length"), []
-    prose = stretch.text.rpartition(tool_format.trigger)[0] if len(begun) == len(tools) else ""
-    kept = 0
-    while kept < len(stretch.tokens) and len(decoder.spell(stretch.tokens[: kept + 1])) <= len(prose):
-        kept += 1
+    turn = Turn(stretch.text.strip(), finished=stretch.ended != "length")
+    if begun == "trained":
+        prose = stretch.text.rpartition(tool_format.trigger)[0]
+        _keep(decoder, stretch, prose)
+        turn.text = prose.strip()
+        decoder.give(tool_format.opener, special=True)
+        _write_calls(decoder, tool_format, tools, tools, turn)
+    elif begun == "drifted" and drift is not None and (match := drift.match(stretch.text)):
+        # The model has its own way of framing a call, and goes on best in that frame.
+        _keep(decoder, stretch, match["frame"])
+        turn.text = ""
+        candidates = [names[match["name"]]] if match["name"] else tools
+        _write_call(decoder, tool_format, candidates, turn)
+    return turn
+
+
+def _keep(decoder: Decoder, stretch: Stretch, text: str) -> None:
+    """Takes back what the stretch wrote after ``text``."""
+    kept = len(stretch.tokens)
+    while kept and len(decoder.spell(stretch.tokens[:kept])) > len(text):
+        kept -= 1
     decoder.retract(len(stretch.tokens) - kept)
-    return Turn(prose.strip()), begun
+    # A token that reaches beyond the text went with the rest; what belonged to the text is written again.
+    decoder.give(text[len(decoder.spell(stretch.tokens[:kept])) :])
 
 
 def _write_calls(
     decoder: Decoder, tool_format: ToolFormat, first: Sequence[Tool], tools: Sequence[Tool], turn: Turn
 ) -> None:
-    """Writes the section of calls into ``turn``."""
-    decoder.give(tool_format.opener, special=True)
+    """Writes the rest of a section of calls, after its opener, into ``turn``."""
     closing = decoder.model.tokenize(tool_format.section_end, parse_special=True)[:1] or decoder.model.eos_token_ids
     another = decoder.model.tokenize(tool_format.separator, parse_special=True)[:1]
     candidates = first
-    while True:
-        stretch = decoder.constrained(GrammarMatcher(compile_calls(decoder.model, tool_format, candidates)))
-        if stretch.ended == "length":
-            turn.finished = False
-            return
-        written = json.loads(stretch.text)
-        call = Call(written["name"], written["arguments"])
-        if call in turn.calls:
-            return  # the model repeats itself: nothing new will come
-        turn.calls.append(call)
+    while _write_call(decoder, tool_format, candidates, turn):
         if len(turn.calls) == MAX_CALLS or decoder.remaining <= 0:
             return
         decoder.give(tool_format.end, special=True)
@@ -109,3 +116,17 @@ def _write_calls(
             return
         decoder.give(tool_format.separator + tool_format.begin, special=True)
         candidates = tools
+
+
+def _write_call(decoder: Decoder, tool_format: ToolFormat, candidates: Sequence[Tool], turn: Turn) -> bool:
+    """Writes one call into ``turn``. False if it was cut off, or is there already."""
+    stretch = decoder.constrained(GrammarMatcher(compile_calls(decoder.model, tool_format, candidates)))
+    if stretch.ended == "length":
+        turn.finished = False
+        return False
+    written = json.loads(stretch.text)
+    call = Call(written["name"], written["arguments"])
+    if call in turn.calls:
+        return False  # the model repeats itself: nothing new will come
+    turn.calls.append(call)
+    return True

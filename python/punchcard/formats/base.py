@@ -89,10 +89,13 @@ class ToolFormat:
         return self.opener.strip()
 
     def drift_pattern(self, names: Iterable[str]) -> str:
-        """What an answer begins with where the model starts a call in another way than it was trained to; the group
-        ``name`` is the tool's. As far as the name: an answer in JSON may be asked for, and is no call."""
-        choices = "|".join(re.escape(name) for name in names)
-        return rf'\s*{self.drift}\{{\s*"(?:type"\s*:\s*"function"\s*,\s*")?name"\s*:\s*"(?P<name>{choices})"'
+        """What an answer begins with where the model starts a call in another way than it was trained to. The group
+        ``frame`` is what goes before the call's JSON, ``name`` the tool, if it is one of ``names``. A JSON object that
+        names no tool and has no arguments is no call: it may have been asked for."""
+        known = "|".join(re.escape(name) for name in names)
+        object_begins = r'\{\s*"(?:type"\s*:\s*"function"\s*,\s*")?name"\s*:\s*'
+        named = rf'"(?:(?P<name>{known})"|[^"]*"\s*,\s*"(?:arguments|parameters)")'
+        return rf"(?P<frame>\s*{self.drift}){object_begins}{named}"
 
     def schema(self, tools: Sequence[Tool]) -> JsonSchema:
         """The JSON Schema of one call of one of ``tools``."""

@@ -19,17 +19,20 @@ Example = tuple[str, Tool, dict[str, Any]]
 
 
 def survey(tools: Sequence[Tool]) -> list[Example]:
-    """One example for each tool."""
-    return [_example(tool, variant, optional=True) for variant, tool in enumerate(tools)]
+    """One example for each tool, to tell them apart by. The text of an argument is its name, which tells of the tool
+    what no invented text could."""
+    makers = ((tool, _Maker(tool.parameters, variant, words=False)) for variant, tool in enumerate(tools))
+    return [_example(tool, maker, optional=variant % 2 == 1) for variant, (tool, maker) in enumerate(makers)]
 
 
 def study(tool: Tool) -> list[Example]:
-    """A few examples of one tool, with optional arguments and without."""
-    return [_example(tool, variant, optional=variant != 2) for variant in (1, 2, 3)]
+    """A few examples of one tool, with optional arguments and without, to write its arguments by. Texts are invented,
+    and said in the request: that shows where they come from."""
+    return [_example(tool, _Maker(tool.parameters, i, words=True), optional=i != 2) for i in (1, 2, 3)]
 
 
-def _example(tool: Tool, variant: int, *, optional: bool) -> Example:
-    arguments = example_arguments(tool, variant, optional=optional)
+def _example(tool: Tool, maker: _Maker, *, optional: bool) -> Example:
+    arguments = maker.arguments(optional=optional)
     return example_request(tool, arguments), tool, arguments
 
 
@@ -38,13 +41,6 @@ def example_request(tool: Tool, arguments: Mapping[str, Any]) -> str:
     purpose = tool.description.split("\n")[0].strip().rstrip(".") or tool.name.replace("_", " ")
     said = _say(arguments)
     return f"{purpose}: {said}" if said else purpose
-
-
-def example_arguments(tool: Tool, variant: int = 0, *, optional: bool = True) -> dict[str, Any]:
-    """Arguments that the tool's schema admits, as far as patterns and formats do not matter. Different variants give
-    different values; ``optional``: with the optional ones."""
-    value = _Maker(tool.parameters, variant, 2 if optional else 0).make(tool.parameters, 0)
-    return value if isinstance(value, dict) else {}
 
 
 def _say(value: Any) -> str:
@@ -59,12 +55,21 @@ _WORDS = ("sunflower", "Maria", "blue box", "Lisbon", "green tea", "seven hills"
 
 
 class _Maker:
-    def __init__(self, root: JsonSchema, variant: int, optional_depth: int) -> None:
+    """Makes values that a schema admits, as far as patterns and formats do not matter. Different variants make
+    different values. ``words``: texts are invented; otherwise a text is the name of its member."""
+
+    def __init__(self, root: JsonSchema, variant: int, *, words: bool) -> None:
         self._root = root
         self._variant = variant
-        self._optional_depth = optional_depth  # optional members above it; a recursive type would have no end
+        self._words = words
+        self._optional_depth = 0  # optional members are made above it; a recursive type would have no end
 
-    def make(self, schema: Any, depth: int) -> Any:
+    def arguments(self, *, optional: bool) -> dict[str, Any]:
+        self._optional_depth = 2 if optional else 0
+        made = self.make(self._root, "text", 0)
+        return made if isinstance(made, dict) else {}
+
+    def make(self, schema: Any, name: str, depth: int) -> Any:
         schema = self._resolved(schema)
         if examples := schema.get("examples") or schema.get("enum"):
             return examples[self._variant % len(examples)]
@@ -72,7 +77,7 @@ class _Maker:
             return schema["const"]
         for keyword in ("anyOf", "oneOf"):
             if branches := schema.get(keyword):
-                return self.make(branches[0], depth)
+                return self.make(branches[0], name, depth)
         kind = schema.get("type", "string")
         kind = kind[0] if isinstance(kind, list) else kind
         if kind in ("integer", "number"):
@@ -80,10 +85,10 @@ class _Maker:
         if kind == "boolean":
             return self._variant % 2 == 0
         if kind == "array":
-            return self._array(schema, depth)
+            return self._array(schema, name, depth)
         if kind == "object":
             return self._object(schema, depth)
-        return None if kind == "null" else self._text(schema)
+        return None if kind == "null" else self._text(schema, name)
 
     def _resolved(self, schema: Any) -> JsonSchema:
         # A chain of references that leads nowhere must not hang; no real one is longer.
@@ -109,22 +114,21 @@ class _Maker:
         rounded: float = min(max(round(value / step) * step, low), high)
         return rounded
 
-    def _text(self, schema: JsonSchema) -> str:
-        # Words that the request repeats, so that the example shows where they come from.
-        text = _WORDS[self._variant % len(_WORDS)]
+    def _text(self, schema: JsonSchema, name: str) -> str:
+        text = _WORDS[self._variant % len(_WORDS)] if self._words else name.replace("_", " ")
         text = text.ljust(schema.get("minLength", 0), ".")
         most: int = schema.get("maxLength", len(text))
         return text[:most]
 
-    def _array(self, schema: JsonSchema, depth: int) -> list[Any]:
+    def _array(self, schema: JsonSchema, name: str, depth: int) -> list[Any]:
         if prefix := schema.get("prefixItems"):
-            return [self.make(item, depth + 1) for item in prefix]
-        return [self.make(schema.get("items", {}), depth + 1)] * max(schema.get("minItems", 1), 1)
+            return [self.make(item, name, depth + 1) for item in prefix]
+        return [self.make(schema.get("items", {}), name, depth + 1)] * max(schema.get("minItems", 1), 1)
 
     def _object(self, schema: JsonSchema, depth: int) -> dict[str, Any]:
         required = set(schema.get("required", ()))
         return {
-            name: self.make(inner, depth + 1)
+            name: self.make(inner, name, depth + 1)
             for name, inner in schema.get("properties", {}).items()
             if name in required or depth < self._optional_depth
         }

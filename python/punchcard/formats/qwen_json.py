@@ -1,7 +1,7 @@
 """Qwen 2.5 (also Coder), Qwen 3, QwQ: one JSON object in a `<tool_call>` block for each call.
 
-The chat template shows the tools itself. Qwen 2.5 Coder often begins with a fence or with the bare object instead of
-the tag.
+The chat template shows the tools itself. The Coder models write a fence or the bare object in place of the tag, which
+they do not know (after it they would end the answer): the frame that the model chose is left as it is.
 """
 
 from __future__ import annotations
@@ -23,5 +23,7 @@ FORMAT = ToolFormat(
         '<tool_call>\n{"name": <name>, "arguments": <arguments>}\n</tool_call>'
     ),
     result="<tool_response>\n{content}\n</tool_response>",
-    drift=r"(?:```(?:json|xml)?\s*)?(?:<tools?(?:_call)?>\s*)?\[?\s*",
+    # The template of 2.5 shows the object in doubled braces, and some copy that.
+    drift=r"(?:```(?:json|xml)?\s*)?(?:<tools?(?:_call)?>\s*)?\[?\s*\{?",
+    compact=True,
 )
