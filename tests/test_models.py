@@ -54,7 +54,7 @@ def test_the_default_model_knows_itself(smollm: LocalModel) -> None:
 
 @pytest.mark.parametrize(
     ("question", "expected"),
-    [("What is the capital of France?", "Paris"), ("Which planet do we live on?", "Earth")],
+    [("What is the capital of France?", "Paris"), ("What is the capital of Italy?", "Rome")],
 )
 def test_smollm_answers_rightly(smollm: LocalModel, question: str, expected: str) -> None:
     assert expected in answer(smollm, question)
@@ -77,9 +77,8 @@ def test_one_pass_and_many_agree(smollm: LocalModel) -> None:
     for row, token in zip(together, ids, strict=True):
         logits = smollm.forward([token])
         assert logits.shape == (smollm.vocab_size,)
-        # The kernels for one row and for many round in different orders.
-        assert np.corrcoef(row, logits)[0, 1] > 0.9999
-        assert np.abs(row - logits).max() < 0.02 * np.ptp(row)
+        # The kernels for one row and for many sum in different orders.
+        assert np.abs(row - logits).max() < 1e-3 * np.ptp(row)
 
 
 def test_rewinding_forgets(smollm: LocalModel) -> None:
@@ -90,8 +89,7 @@ def test_rewinding_forgets(smollm: LocalModel) -> None:
     smollm.rewind(len(prompt) - 1)
     assert smollm.position == len(prompt) - 1
     found = smollm.forward(prompt[-1:])
-    assert found.argmax() == expected.argmax()
-    assert np.corrcoef(found, expected)[0, 1] > 0.9999
+    assert np.abs(found - expected).max() < 1e-3 * np.ptp(expected)
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@
 //!
 //! # Speed
 //! Quantised products are candle's: it looks at run time for AVX2, AVX-512 VNNI, NEON and the like, so that one build serves
-//! all processors, and the crate's own kernels do the same. Which form weights are kept in, [`linear`] tells. Candle's threads are as many as the physical cores, unless
-//! `CANDLE_NUM_THREADS` says otherwise when the first model runs.
+//! all processors, and the crate's own kernels do the same. Which form weights are kept in, [`linear`] tells. Threads are as many as the physical cores, unless
+//! `RAYON_NUM_THREADS` says otherwise when the first model runs.
 
 pub mod attention;
 pub mod byte_matrix;
@@ -58,7 +58,7 @@ impl Runtime {
         // First what is quick to refuse.
         config::Config::from_gguf(&mut gguf)?;
         let tokenizer = tokenizer::Tokenizer::from_gguf(&gguf)?;
-        let model = model::Model::read(&mut gguf)?;
+        let model = parallel::run(|| model::Model::read(&mut gguf))?;
         if tokenizer.vocab_size() > model.vocab_size() {
             return Err(gguf.malformed("its vocabulary has more tokens than its embedding has rows"));
         }

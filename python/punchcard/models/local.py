@@ -66,8 +66,8 @@ class LocalModel:
         if threads is not None:
             if threads < 1:
                 raise ModelError(f"a model cannot run on {threads} threads")
-            # candle reads these when its first thread pool starts.
-            os.environ["CANDLE_NUM_THREADS"] = os.environ["RAYON_NUM_THREADS"] = str(threads)
+            # Read when the first pool of threads starts.
+            os.environ["RAYON_NUM_THREADS"] = str(threads)
         given = os.fspath(DEFAULT_MODEL if name_or_path is None else name_or_path)
         path = resolve(given)
         name = given.lower() if given.lower() in CATALOGUE else path.stem
