@@ -70,6 +70,9 @@ class GrammarMatcher:
         """Take a token. False if it cannot come next; then nothing has changed."""
     def accept_string(self, text: str | bytes) -> bool:
         """Take text as one step. False if it cannot come next; then nothing has changed."""
+    @property
+    def num_readings(self) -> int:
+        """In how many ways the text so far can be read. Masks cost in proportion to it."""
     def is_accepting(self) -> bool:
         """Whether the text may end here."""
     def is_terminated(self) -> bool:

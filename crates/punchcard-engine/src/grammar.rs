@@ -167,6 +167,11 @@ impl CompiledGrammar {
         Ok(Some(at))
     }
 
+    /// In how many ways the text so far can be read: the stacks of the configuration.
+    pub fn readings(&self, config: ConfigId) -> usize {
+        self.lock().machine.stacks_of(config).len()
+    }
+
     /// Whether the text may end in this configuration.
     pub fn is_accepting(&self, config: ConfigId) -> bool {
         self.lock().machine.is_accepting(config)

@@ -66,6 +66,11 @@ impl Matcher {
         Ok(next.is_some())
     }
 
+    /// In how many ways the text so far can be read. Masks cost in proportion to it.
+    pub fn readings(&self) -> usize {
+        self.grammar.readings(self.here())
+    }
+
     /// Whether the text may end here.
     pub fn is_accepting(&self) -> bool {
         self.grammar.is_accepting(self.here())

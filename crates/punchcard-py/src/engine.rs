@@ -190,6 +190,12 @@ impl PyMatcher {
         result.map_err(|error| schema_error(py, &error))
     }
 
+    /// In how many ways the text so far can be read. Masks cost in proportion to it.
+    #[getter]
+    fn num_readings(&self) -> usize {
+        self.0.readings()
+    }
+
     /// Whether the text may end here.
     fn is_accepting(&self) -> bool {
         self.0.is_accepting()
