@@ -109,6 +109,18 @@ def test_a_call_begun_without_its_tag_is_a_call_all_the_same(fence: str) -> None
     assert fence + '{"name":"dim","arguments":{"level":' in model.detokenize(model.tokens)
 
 
+def test_several_calls_in_one_fence() -> None:
+    calls = [json.dumps({"name": "dim", "arguments": {"level": level}}, separators=(",", ":")) for level in (1, 2)]
+    subject, _ = agent("```json\n" + "\n".join(calls) + "\n```")
+    assert [call["arguments"]["level"] for call in subject.complete("Dim it")["function_calls"]] == [1, 2]
+
+
+def test_a_function_that_there_is_not_is_no_call_of_another() -> None:
+    subject, _ = agent('```json\n{"name": "get_author", "arguments": {"book": "Emma"}}')
+    result = subject.complete("Who wrote Emma?")
+    assert result["function_calls"] == [] and result["success"]
+
+
 def test_json_that_is_no_call_is_prose() -> None:
     answer = '{"name": "Bob", "age": 3}'
     subject, _ = agent(answer)

@@ -327,8 +327,11 @@ else:
     def _portable_typed_dict(cls: Any) -> Any:
         fields: dict[str, Any] = {}
         for name, annotation in typing_extensions.get_type_hints(cls, include_extras=True).items():
-            wrapper = typing_extensions.Required if name in cls.__required_keys__ else typing_extensions.NotRequired
-            if typing_extensions.get_origin(annotation) in (typing_extensions.Required, typing_extensions.NotRequired):
+            wrapper: Any = (
+                typing_extensions.Required if name in cls.__required_keys__ else typing_extensions.NotRequired
+            )
+            marks: tuple[Any, ...] = (typing_extensions.Required, typing_extensions.NotRequired)
+            if typing_extensions.get_origin(annotation) in marks:
                 # `__required_keys__` overlooks these where annotations are strings.
                 wrapper, (annotation,) = typing_extensions.get_origin(annotation), typing.get_args(annotation)
             fields[name] = wrapper[annotation if annotation is cls else _portable(annotation)]

@@ -60,8 +60,7 @@ def grammar_turn(
 def _prose_turn(decoder: Decoder, tool_format: ToolFormat, tools: Sequence[Tool]) -> Turn:
     """The model answers as it likes, until it begins a call."""
     trigger = decoder.model.tokenize(tool_format.trigger, parse_special=True)
-    names = {tool.name: tool for tool in tools}
-    drift = re.compile(tool_format.drift_pattern(names)) if names else None
+    drift = re.compile(tool_format.drift_pattern(tool.name for tool in tools)) if tools else None
     begun = ""
 
     def call_begins(tokens: Sequence[int]) -> bool:
@@ -82,13 +81,37 @@ def _prose_turn(decoder: Decoder, tool_format: ToolFormat, tools: Sequence[Tool]
         turn.text = prose.strip()
         decoder.give(tool_format.opener, special=True)
         _write_calls(decoder, tool_format, tools, tools, turn)
-    elif begun == "drifted" and drift is not None and (match := drift.match(stretch.text)):
-        # The model has its own way of framing a call, and goes on best in that frame.
-        _keep(decoder, stretch, match["frame"])
+    elif begun == "drifted" and drift is not None:
         turn.text = ""
-        candidates = [names[match["name"]]] if match["name"] else tools
-        _write_call(decoder, tool_format, candidates, turn)
+        _write_drifted_calls(decoder, tool_format, drift, stretch, tools, turn)
     return turn
+
+
+def _write_drifted_calls(
+    decoder: Decoder,
+    tool_format: ToolFormat,
+    drift: re.Pattern[str],
+    stretch: Stretch,
+    tools: Sequence[Tool],
+    turn: Turn,
+) -> None:
+    """Writes calls into ``turn`` where the model frames them in its own way, in which it goes on best. ``stretch``
+    ends with the beginning of the first call."""
+    names = {tool.name: tool for tool in tools}
+    while match := drift.match(stretch.text):
+        if match["name"] is None:
+            return  # the model asks for a function that there is not: to call another one would be worse than none
+        _keep(decoder, stretch, match["frame"])
+        written = _write_call(decoder, tool_format, [names[match["name"]]], turn)
+        if not written or len(turn.calls) == MAX_CALLS:
+            return
+
+        def settled(tokens: Sequence[int]) -> bool:
+            # Either another call begins, or what follows is the end of the frame.
+            text = decoder.spell(tokens)
+            return drift.match(text) is not None or text.strip(" \n,")[:1] not in ("", "{")
+
+        stretch = decoder.free(until=settled)
 
 
 def _keep(decoder: Decoder, stretch: Stretch, text: str) -> None:

@@ -47,7 +47,8 @@ class ToolFormat:
     start of an answer, in place of ``section_begin + begin``.
 
     ``system``: the text for the system turn, with ``{tools}`` for their JSON lines, where the chat template does not
-    show tools itself. ``result``: how a result goes back, with ``{content}``, where the template has no turn for tools.
+    show tools itself; ``instruction``: the one where it does.
+    ``result``: how a result goes back, with ``{content}``, where the template has no turn for tools.
 
     ``always_calls``: the first answer to a request is a section (perhaps an empty one), never prose.
     ``calls_once``: once calls have been made, the model is only asked to sum up.
@@ -66,6 +67,7 @@ class ToolFormat:
     empty: str | None
     system: str
     result: str
+    instruction: str = ""
     drift: str = ""
     always_calls: bool = False
     calls_once: bool = False
@@ -95,7 +97,7 @@ class ToolFormat:
         known = "|".join(re.escape(name) for name in names)
         object_begins = r'\{\s*"(?:type"\s*:\s*"function"\s*,\s*")?name"\s*:\s*'
         named = rf'"(?:(?P<name>{known})"|[^"]*"\s*,\s*"(?:arguments|parameters)")'
-        return rf"(?P<frame>\s*{self.drift}){object_begins}{named}"
+        return rf"(?P<frame>[\s,]*{self.drift}){object_begins}{named}"
 
     def schema(self, tools: Sequence[Tool]) -> JsonSchema:
         """The JSON Schema of one call of one of ``tools``."""
@@ -128,8 +130,15 @@ class ToolFormat:
         """
         if template is not None and _shows_tools(template):
             definitions = [tool.definition() for tool in tools] or None
-            return render_template(template, list(messages), definitions)
+            return render_template(template, self._instructed(messages) if tools else list(messages), definitions)
         return render_template(template, list(self._plain(messages, tools, focus)), None)
+
+    def _instructed(self, messages: Sequence[Message]) -> list[Message]:
+        """The messages with the instruction in the system turn, after the caller's own words."""
+        rest = list(messages)
+        words = [str(rest.pop(0)["content"])] if rest and rest[0]["role"] == "system" else []
+        words += [self.instruction] if self.instruction else []
+        return [{"role": "system", "content": "\n\n".join(words)}, *rest] if words else rest
 
     def _plain(self, messages: Sequence[Message], tools: Sequence[Tool], focus: Tool | None) -> Iterator[Message]:
         """The messages without roles or fields for tools."""

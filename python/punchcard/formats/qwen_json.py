@@ -23,6 +23,10 @@ FORMAT = ToolFormat(
         '<tool_call>\n{"name": <name>, "arguments": <arguments>}\n</tool_call>'
     ),
     result="<tool_response>\n{content}\n</tool_response>",
+    instruction=(
+        "You are a helpful assistant. Call functions where they serve the request, one call for each thing that is "
+        "asked for. Answer in words where no function serves the request."
+    ),
     # The template of 2.5 shows the object in doubled braces, and some copy that.
     drift=r"(?:```(?:json|xml)?\s*)?(?:<tools?(?:_call)?>\s*)?\[?\s*\{?",
     compact=True,
