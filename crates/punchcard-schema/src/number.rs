@@ -4,10 +4,10 @@ use crate::algebra::{Algebra, unreachable_atom};
 use crate::error::SchemaError;
 use crate::formula::{Formula, Node, NumberAtom};
 use crate::options::NumberSpelling;
-use punchcard_automata::{Decimal, Language};
+use punchcard_automata::{Decimal, Digits, Language};
 
 impl Algebra {
-    /// The plain spellings of the numbers in a formula that is restricted to numbers.
+    /// The spellings of the numbers in a formula that is restricted to numbers.
     pub(crate) fn number_language(&mut self, f: Formula) -> Result<Language, SchemaError> {
         if let Some(&known) = self.number_languages.get(&f) {
             return Ok(known);
@@ -31,11 +31,20 @@ impl Algebra {
         Ok(language)
     }
 
-    /// All plain spellings of the numbers in the formula, `1.0` beside `1`.
+    /// The spellings without an exponent that are admitted; an unconstrained number has those with one, too.
+    fn digits(&self) -> Digits {
+        match self.options.number_spelling {
+            NumberSpelling::Plain => Digits::Plain,
+            NumberSpelling::Any => Digits::Positional,
+        }
+    }
+
+    /// All spellings of the numbers in the formula, `1.0` beside `1`.
     fn by_value(&mut self, f: Formula) -> Result<Language, SchemaError> {
+        let spelling = self.digits();
         Ok(match self.formulas.node(f) {
             Node::False => Language::EMPTY,
-            Node::True => self.languages.plain_numbers(),
+            Node::True => self.languages.numbers(spelling),
             Node::Number(atom) => {
                 let atom = atom.clone();
                 self.number_atom(&atom)
@@ -44,18 +53,20 @@ impl Algebra {
                 // Bounds have complements that need no search.
                 Node::Number(NumberAtom::Above(b)) => {
                     let b = b.clone();
-                    let (below, equal) = (self.languages.numbers_below(&b), self.languages.numbers_equal(&b));
+                    let (below, equal) =
+                        (self.languages.numbers_below(&b, spelling), self.languages.numbers_equal(&b, spelling));
                     self.languages.union([below, equal])
                 }
                 Node::Number(NumberAtom::Below(b)) => {
                     let b = b.clone();
-                    let (above, equal) = (self.languages.numbers_above(&b), self.languages.numbers_equal(&b));
+                    let (above, equal) =
+                        (self.languages.numbers_above(&b, spelling), self.languages.numbers_equal(&b, spelling));
                     self.languages.union([above, equal])
                 }
                 _ => {
                     let inner = self.by_value(inner)?;
-                    let plain = self.languages.plain_numbers();
-                    self.languages.difference(plain, inner)
+                    let all = self.languages.numbers(spelling);
+                    self.languages.difference(all, inner)
                 }
             },
             Node::And(items) | Node::Or(items) => {
@@ -72,11 +83,12 @@ impl Algebra {
     }
 
     fn number_atom(&mut self, atom: &NumberAtom) -> Language {
+        let spelling = self.digits();
         match atom {
-            NumberAtom::Above(b) => self.languages.numbers_above(b),
-            NumberAtom::Below(b) => self.languages.numbers_below(b),
-            NumberAtom::Equal(v) => self.languages.numbers_equal(v),
-            NumberAtom::Multiple(unit) => self.languages.multiples_of(unit),
+            NumberAtom::Above(b) => self.languages.numbers_above(b, spelling),
+            NumberAtom::Below(b) => self.languages.numbers_below(b, spelling),
+            NumberAtom::Equal(v) => self.languages.numbers_equal(v, spelling),
+            NumberAtom::Multiple(unit) => self.languages.multiples_of(unit, spelling),
         }
     }
 
