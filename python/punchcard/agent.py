@@ -148,6 +148,8 @@ class _Run:
                 last = turn.calls
                 for call in turn.calls:
                     self._execute(call)
+                if self._agent.tool_format.calls_once:
+                    break
         except Interrupted as interruption:
             raise self._interrupted(interruption) from None
         return self._finish()
@@ -156,8 +158,6 @@ class _Run:
         agent, tool_format = self._agent, self._agent.tool_format
         tools = agent.tools
         first = self._steps == 0
-        if not first and tool_format.calls_once:
-            tools = []
         messages = list(self._messages)
         if agent.system is not None:
             messages.insert(0, {"role": "system", "content": agent.system})

@@ -51,7 +51,7 @@ class ToolFormat:
     ``result``: how a result goes back, with ``{content}``, where the template has no turn for tools.
 
     ``always_calls``: the first answer to a request is a section (perhaps an empty one), never prose.
-    ``calls_once``: once calls have been made, the model is only asked to sum up.
+    ``calls_once``: a run ends when its first calls have been executed; models of the family cannot go on from results.
     ``examples``: the prompt shows invented requests and their calls, made from the tools' schemas.
     ``compact``: JSON without spaces.
     ``calibrate``: the tool is chosen by how much more likely the request makes it than other words would.

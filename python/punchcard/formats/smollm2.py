@@ -2,8 +2,8 @@
 
 Its chat template knows no tools. The small sizes were hardly trained for calls: descriptions and schemas in the prompt
 confuse more than they help, while an example for each tool shows all there is to know, its name, its purpose and the
-shape of its arguments. They favour some tools over others whatever is asked, which the calibrated choice evens out, and
-once calls have been made, they would go on making calls.
+shape of its arguments. They favour some tools over others whatever is asked, which the calibrated choice evens out. Of
+a result they would make up a story, so a run ends with its calls and their results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FORMAT = ToolFormat(
     section_end="]</tool_call>",
     empty="<tool_call>[]</tool_call>",
     system="Answer with the function call that the request asks for.",
-    result="<tool_response>\n{content}\n</tool_response>",
+    result="Result: {content}",
     always_calls=True,
     calls_once=True,
     compact=True,
