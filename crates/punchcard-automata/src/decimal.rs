@@ -1,6 +1,7 @@
 //! Exact decimal numbers, as JSON spells them: no float ever comes between a schema's bound and its digits.
 
 use num_bigint::{BigInt, BigUint, Sign};
+use num_integer::Integer;
 use std::cmp::Ordering;
 
 /// The largest power of ten that a number in a schema may have; beyond it, its digits would not fit in memory.
@@ -121,6 +122,13 @@ impl Decimal {
         self.scaled(places) % other.scaled(places) == BigUint::ZERO
     }
 
+    /// The least common multiple of two numbers above zero.
+    pub fn common_multiple(&self, other: &Decimal) -> Decimal {
+        let places = self.places().max(other.places());
+        let both = self.scaled(places).lcm(&other.scaled(places));
+        Decimal::new(false, both.to_radix_be(10), -i64::from(places))
+    }
+
     /// The largest whole number that is not above this.
     pub fn floor(&self) -> Decimal {
         if self.is_integer() {
@@ -231,6 +239,9 @@ mod tests {
         }
         for (x, floor, ceiling) in [("1.5", "1", "2"), ("-1.5", "-2", "-1"), ("-0.5", "-1", "0"), ("7", "7", "7")] {
             assert_eq!((d(x).floor(), d(x).ceiling()), (d(floor), d(ceiling)), "{x}");
+        }
+        for (a, b, both) in [("1", "0.25", "1"), ("0.4", "0.6", "1.2"), ("6", "4", "12")] {
+            assert_eq!(d(a).common_multiple(&d(b)), d(both), "{a} {b}");
         }
         assert_eq!((d("9").plus_one(), d("-1").plus_one(), d("0").minus_one()), (d("10"), d("0"), d("-1")));
         for text in ["0", "12.5", "-0.003", "700"] {

@@ -73,8 +73,18 @@ impl Algebra {
                 let all = matches!(self.formulas.node(f), Node::And(_));
                 let items = items.clone();
                 let mut parts = Vec::with_capacity(items.len());
+                let mut unit: Option<Decimal> = None;
                 for &i in items.iter() {
-                    parts.push(self.by_value(i)?);
+                    match self.formulas.node(i) {
+                        // Multiples of two units are those of one, and the search for them goes straight there.
+                        Node::Number(NumberAtom::Multiple(u)) if all => {
+                            unit = Some(unit.map_or_else(|| u.clone(), |v| v.common_multiple(u)));
+                        }
+                        _ => parts.push(self.by_value(i)?),
+                    }
+                }
+                if let Some(unit) = unit {
+                    parts.push(self.languages.multiples_of(&unit, spelling));
                 }
                 if all { self.languages.and(parts) } else { self.languages.union(parts) }
             }
