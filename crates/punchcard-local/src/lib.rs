@@ -16,12 +16,12 @@
 //! ```
 //!
 //! The flow is [`gguf`] (the container) → [`config`] (the shape) → [`model`] (weights, cache, forward pass) with
-//! [`linear`], [`byte_matrix`], [`attention`], [`matrix`], [`product`], [`kernels`] and [`parallel`] below it, and [`tokenizer`] over [`pretokenizer`] beside it.
+//! [`linear`], [`byte_matrix`], [`slabs`], [`attention`], [`matrix`], [`product`], [`kernels`] and [`parallel`] below it, and [`tokenizer`] over [`pretokenizer`] beside it.
 //!
 //! # Speed
 //! Quantised products are candle's: it looks at run time for AVX2, AVX-512 VNNI, NEON and the like, so that one build serves
 //! all processors, and the crate's own kernels do the same. Which form weights are kept in, [`linear`] tells. Threads are as many as the physical cores, unless
-//! `RAYON_NUM_THREADS` says otherwise when the first model runs.
+//! `RAYON_NUM_THREADS` says otherwise when the first model runs; `CANDLE_NUM_THREADS` should be 1 ([`slabs`] tells why).
 
 pub mod attention;
 pub mod byte_matrix;
@@ -35,6 +35,7 @@ pub mod model;
 pub mod parallel;
 pub mod pretokenizer;
 pub mod product;
+pub mod slabs;
 pub mod tokenizer;
 
 pub use error::{Error, Result};

@@ -1,17 +1,16 @@
 //! Linear maps with quantised weights.
 //!
-//! There are two kinds of products. Candle's has packed kernels for `Q4_K` and `Q6_K`: sixteen rows of weights interleaved, so that
+//! There are two kinds of weights. Candle has packed kernels for `Q4_K` and `Q6_K`: sixteen rows of weights interleaved, so that
 //! one instruction serves all of them. These formats are those of larger models, for whose products it is the fastest by far,
-//! so their weights stay as they are. Everything else becomes a [`ByteMatrix`]. Floats of 32 bits stay floats.
+//! so their weights stay as they are, as [`Slabs`]. Everything else becomes a [`ByteMatrix`]. Floats of 32 bits stay floats.
 
 use crate::byte_matrix::{self, ByteMatrix};
 use crate::error::{Error, Result};
 use crate::gguf::Gguf;
 use crate::kernels;
 use crate::matrix::Matrix;
-use candle_core::quantized::{GgmlDType, QStorage, QTensor};
-use candle_core::{CpuStorage, CustomOp1, Device, Layout, Shape, Tensor};
-use std::borrow::Cow;
+use crate::slabs::Slabs;
+use candle_core::quantized::GgmlDType;
 
 /// One linear map, or several over the same input whose outputs stand side by side.
 #[derive(Debug)]
@@ -36,9 +35,9 @@ impl Linear {
         let mut bias = Vec::new();
         for &(name, rows) in maps {
             let (dtype, bytes) = gguf.bytes(&format!("{name}.weight"), &[rows, inputs])?;
-            let weights = Weights::new(dtype, rows, inputs, bytes)?;
+            let weights = Weights::new(dtype, rows, inputs, &bytes)?;
             let left = match stacks.last_mut() {
-                Some(above) => above.append(weights)?,
+                Some(above) => above.append(weights),
                 None => Some(weights),
             };
             stacks.extend(left);
@@ -56,10 +55,7 @@ impl Linear {
     pub fn select(&self, ids: &[u32]) -> Result<Matrix> {
         match &self.stacks[..] {
             [Weights::Bytes(weights)] => Ok(weights.select(ids)),
-            [Weights::Candle(weights)] => {
-                let rows = weights.embedding(&Tensor::new(ids, &Device::Cpu)?)?;
-                Ok(Matrix::new(ids.len(), self.inputs, rows.flatten_all()?.to_vec1()?))
-            }
+            [Weights::Slabs(weights)] => weights.select(ids),
             _ => Err(Error::Compute(candle_core::Error::Msg("an embedding is one matrix".into()))),
         }
     }
@@ -94,48 +90,34 @@ impl Linear {
 /// Weights, one row per output.
 #[derive(Debug)]
 enum Weights {
-    Candle(QTensor),
+    Slabs(Slabs),
     Bytes(ByteMatrix),
 }
 
 impl Weights {
-    fn new(dtype: GgmlDType, rows: usize, columns: usize, bytes: Vec<u8>) -> Result<Self> {
+    fn new(dtype: GgmlDType, rows: usize, columns: usize, bytes: &[u8]) -> Result<Self> {
         let as_they_are = matches!(dtype, GgmlDType::F32 | GgmlDType::Q4K | GgmlDType::Q6K);
         Ok(if as_they_are || !columns.is_multiple_of(byte_matrix::BLOCK) {
-            Self::Candle(tensor(dtype, rows, columns, bytes)?)
+            Self::Slabs(Slabs::new(dtype, rows, columns, bytes)?)
         } else {
-            Self::Bytes(ByteMatrix::from_quantised(dtype, rows, columns, &bytes)?)
+            Self::Bytes(ByteMatrix::from_quantised(dtype, rows, columns, bytes)?)
         })
     }
 
     /// Appends the rows of `below`, or gives it back where it is of another kind.
-    fn append(&mut self, below: Self) -> Result<Option<Self>> {
+    fn append(&mut self, below: Self) -> Option<Self> {
         match (self, below) {
             (Self::Bytes(above), Self::Bytes(below)) => above.append(below),
-            (Self::Candle(above), Self::Candle(below)) if above.dtype() == below.dtype() => {
-                let ((upper, columns), (lower, _)) = (above.shape().dims2()?, below.shape().dims2()?);
-                let bytes = [above.data()?, below.data()?].concat();
-                *above = tensor(above.dtype(), upper + lower, columns, bytes)?;
-            }
-            (_, below) => return Ok(Some(below)),
+            (Self::Slabs(above), Self::Slabs(below)) => above.append(below),
+            (_, below) => return Some(below),
         }
-        Ok(None)
+        None
     }
 
     fn product(&self, input: &Matrix) -> Result<Matrix> {
-        let weights = match self {
-            Self::Bytes(weights) => return Ok(weights.product(input)),
-            Self::Candle(weights) => weights,
-        };
-        let layout = Layout::contiguous(Shape::from((input.rows(), input.columns())));
-        match weights.cpu_fwd(input.storage(), &layout)?.0 {
-            CpuStorage::F32(product) => Ok(Matrix::new(input.rows(), weights.shape().dims2()?.0, product)),
-            _ => Err(Error::Compute(candle_core::Error::Msg("a product of floats is not of floats".into()))),
+        match self {
+            Self::Bytes(weights) => Ok(weights.product(input)),
+            Self::Slabs(weights) => weights.product(input),
         }
     }
-}
-
-fn tensor(dtype: GgmlDType, rows: usize, columns: usize, bytes: Vec<u8>) -> Result<QTensor> {
-    let storage = QStorage::from_data(Cow::Owned(bytes), &Device::Cpu, dtype)?;
-    Ok(QTensor::new(storage, (rows, columns))?)
 }

@@ -63,6 +63,8 @@ class LocalModel:
             from .._core import LocalRuntime
         except ImportError:
             raise ModelError("this build of Punchcard has no local runtime") from None
+        # The runtime shares products among its own threads; candle's, which wait for one another, only cost.
+        os.environ.setdefault("CANDLE_NUM_THREADS", "1")
         if threads is not None:
             if threads < 1:
                 raise ModelError(f"a model cannot run on {threads} threads")
