@@ -65,6 +65,28 @@ impl Languages {
         }
     }
 
+    /// The state after the character `c`, which is remembered.
+    ///
+    /// As `transitions(id).target(c)`, but a table for all characters is made only when a state was asked about several: of
+    /// the states that one text or token reaches, most are left by a single character.
+    pub fn next(&mut self, id: Language, c: u32) -> Language {
+        const SEVERAL: u8 = 8;
+        if let Some(t) = &self.transitions[id.index()] {
+            return t.target(c);
+        }
+        if let Some(&target) = self.steps.get(&(id, c)) {
+            return target;
+        }
+        let asked = self.asked.entry(id).or_default();
+        *asked += 1;
+        if *asked >= SEVERAL {
+            return self.transitions(id).target(c);
+        }
+        let target = self.step(id, c);
+        self.steps.insert((id, c), target);
+        target
+    }
+
     /// The transitions of a state, computed once.
     pub fn transitions(&mut self, id: Language) -> Arc<Transitions> {
         if let Some(t) = &self.transitions[id.index()] {

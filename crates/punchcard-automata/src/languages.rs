@@ -126,6 +126,9 @@ pub struct Languages {
     list_ids: FxMap<Arc<[Box<str>]>, u32>,
     pub(crate) machines: Vec<Arc<dyn Machine>>,
     pub(crate) transitions: Vec<Option<Arc<Transitions>>>,
+    /// Single transitions of states that have no table, and how many each has.
+    pub(crate) steps: FxMap<(Language, u32), Language>,
+    pub(crate) asked: FxMap<Language, u8>,
     pub(crate) viable: FxMap<Language, bool>,
     pub(crate) memory: Memory,
     /// The characters that can be written at all; `None` for every one.
@@ -159,6 +162,8 @@ impl Languages {
             list_ids: FxMap::default(),
             machines: Vec::new(),
             transitions: Vec::new(),
+            steps: FxMap::default(),
+            asked: FxMap::default(),
             viable: FxMap::default(),
             memory: Memory::default(),
             alphabet,
@@ -193,7 +198,7 @@ impl Languages {
     pub fn memory_size(&self) -> usize {
         let transitions: usize = self.transitions.iter().flatten().map(|t| t.memory_size()).sum();
         let sets: usize = self.sets.iter().map(|s| 16 * s.ranges().len() + 32).sum();
-        self.nodes.len() * 160 + transitions + sets
+        self.nodes.len() * 160 + transitions + sets + 24 * self.steps.len()
     }
 
     pub(crate) fn node(&self, id: Language) -> &Node {

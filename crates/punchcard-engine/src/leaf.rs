@@ -148,7 +148,7 @@ impl Leaves {
                 }
             }
             Byte::Char(c) => {
-                let language = languages.transitions(state.language).target(c);
+                let language = languages.next(state.language, c);
                 if languages.is_viable(language)? { self.start(language, state.encoding) } else { LeafId::DEAD }
             }
             Byte::More(partial) => {

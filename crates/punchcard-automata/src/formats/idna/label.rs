@@ -16,6 +16,9 @@ pub(crate) const MAX_LABEL: u32 = 63;
 /// The virama class, after which joiners may stand.
 const VIRAMA: u8 = 9;
 
+/// A group of starters that is taken to compose with every mark that composes at all.
+const ANY_STARTER: u8 = u8::MAX;
+
 /// What the next character must be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
@@ -79,7 +82,8 @@ pub(crate) struct Label {
 pub(crate) struct Rules {
     /// The label must be in NFC.
     pub nfc: bool,
-    /// The upper bound on the A-label must be within 63 characters. Not for a label that comes from an A-label.
+    /// The upper bound on the A-label must be within 63 characters, and what tells too many states apart is refused. Not
+    /// for a label that comes from an A-label.
     pub bounded: bool,
 }
 
@@ -98,7 +102,10 @@ impl Label {
         self.push_hyphen(c)?;
         self.push_width(c, class, rules)?;
         if rules.nfc {
-            self.push_composed(class)?;
+            // After an ASCII letter in a name that is being written any mark is refused that composes with some letter:
+            // otherwise each letter would be a state of its own.
+            let starter = if rules.bounded && c.is_ascii() && class.starter > 0 { ANY_STARTER } else { class.starter };
+            self.push_composed(class, starter)?;
         }
         self.push_context(c, class)?;
         self.push_direction(class)?;
@@ -126,19 +133,21 @@ impl Label {
     }
 
     /// In NFC marks are in canonical order, and no mark composes with the starter before it.
-    fn push_composed(&mut self, class: Class) -> Option<()> {
+    fn push_composed(&mut self, class: Class, starter: u8) -> Option<()> {
         let adjacent = self.combining == 0;
         if class.combining > 0 && self.combining > class.combining {
             return None;
         }
         let blocked = if class.combining == 0 { !adjacent } else { self.combining == class.combining };
-        let composes =
-            class.second > 0 && self.starter > 0 && COMPOSES[class.second as usize - 1].contains(&self.starter);
+        let composes = match (self.starter, class.second) {
+            (0, _) | (_, 0) => false,
+            (starter, second) => starter == ANY_STARTER || COMPOSES[second as usize - 1].contains(&starter),
+        };
         if composes && !blocked {
             return None;
         }
         if class.combining == 0 {
-            self.starter = class.starter;
+            self.starter = starter;
         }
         self.combining = class.combining;
         Some(())
@@ -185,9 +194,9 @@ impl Label {
             };
         }
         self.rtl |= matches!(class.bidi, Bidi::R | Bidi::An);
-        self.european |= class.bidi == Bidi::En;
-        self.arabic_number |= class.bidi == Bidi::An;
         let rtl = self.direction == Direction::Rtl;
+        self.european |= rtl && class.bidi == Bidi::En;
+        self.arabic_number |= rtl && class.bidi == Bidi::An;
         match class.bidi {
             Bidi::Nsm => {}
             Bidi::Neutral => self.good_end = false,
@@ -195,7 +204,7 @@ impl Label {
             Bidi::L => self.good_end = !rtl,
             Bidi::R | Bidi::An => self.good_end = rtl,
         }
-        let both_numbers = rtl && self.european && self.arabic_number;
+        let both_numbers = self.european && self.arabic_number;
         let broken = (rtl && class.bidi == Bidi::L) || (self.rtl && !rtl) || both_numbers;
         (!broken).then_some(())
     }

@@ -10,7 +10,8 @@
 //! Stricter than the standard, to keep states few:
 //! * at most 200 groups are open at once, and a back-reference is at most `\200`;
 //! * a quantifier has at most 9 digits before the comma and 10 after it;
-//! * group names are ASCII, and each stands for one group (ES2025 lets alternatives share one);
+//! * group names are ASCII, and each stands for one group (ES2025 lets alternatives share one); two names longer than a
+//!   letter may be taken for the same (by one chance in 1024), and only names of one letter can be referred to;
 //! * of a range whose ends are written as characters beyond ASCII, it must be seen from their blocks that they are in
 //!   order (`[а-я]` and `[一-龥]` are, `[à-ç]` is not; written with `\u`, all are).
 //!
@@ -27,11 +28,13 @@ use crate::languages::{Language, Languages};
 use crate::machine::Machine;
 use class::Class;
 use escape::{Escape, Place};
-use state::{Pattern, Spot};
+use state::{Name, Pattern, Spot};
 use std::sync::{Arc, LazyLock};
 
 /// The most groups that are open at once, and the highest back-reference.
 const MAX_GROUPS: usize = 200;
+/// The most named groups: fewer than there are names, so that one can always be found.
+const MAX_NAMES: usize = 100;
 const MAX_LEAST: u64 = 999_999_999;
 const MAX_MOST: u64 = 9_999_999_999;
 
@@ -55,7 +58,9 @@ impl Machine for Regex {
         let Some(pattern) = Pattern::unpack(state) else { return &PRINTABLE };
         match pattern.spot {
             Spot::ClassOpen | Spot::Class(_) | Spot::Escape(_, Escape::Nul) => &class::ALPHABET,
-            Spot::GroupAngle | Spot::GroupName(_) | Spot::ReferenceName(_) | Spot::Escape(..) => &PRINTABLE,
+            Spot::GroupAngle | Spot::GroupName(_) | Spot::ReferenceOpen | Spot::ReferenceName(_) | Spot::Escape(..) => {
+                &PRINTABLE
+            }
             _ => &SYNTAX,
         }
     }
@@ -97,7 +102,7 @@ impl Pattern {
             _ => self.wanted,
         };
         let unnamed = usize::from(wanted.saturating_sub(self.groups)).saturating_sub(self.wanted_names.len());
-        let named: usize = self.wanted_names.iter().map(|name| "(?<>)".len() + name.len()).sum();
+        let named = "(?<n>)".len() * self.wanted_names.len();
         let groups = 2 * unnamed + named;
         let spot = match &self.spot {
             Spot::Term { .. } | Spot::AfterQuantifier | Spot::Reference(_) => groups,
@@ -105,9 +110,9 @@ impl Pattern {
             Spot::Least(Some(_)) | Spot::Most(..) | Spot::ClassOpen | Spot::Class(_) => groups + 1,
             Spot::Least(None) => groups + 2,
             Spot::NamedReference => groups + 3,
-            Spot::ReferenceName(name) if name.is_empty() => groups + 2,
+            Spot::ReferenceOpen => groups + 2,
             Spot::ReferenceName(name) if self.names.contains(name) || self.wanted_names.contains(name) => groups + 1,
-            Spot::ReferenceName(name) => groups + 1 + "(?<>)".len() + name.len(),
+            Spot::ReferenceName(_) => groups + 1 + "(?<n>)".len(),
             // A group that is wanted anyway, or else the shortest of any kind.
             Spot::GroupOpen if groups > 0 => groups - 1,
             Spot::GroupOpen => 1,
@@ -115,9 +120,7 @@ impl Pattern {
             Spot::GroupKind => groups + 2,
             Spot::GroupAngle if named > 0 => groups - 3,
             Spot::GroupAngle => groups + if unnamed > 0 { 1 } else { 2 },
-            Spot::GroupName(name) if self.wanted_names.iter().any(|wanted| wanted.starts_with(name)) => {
-                groups - "(?<".len() - name.len()
-            }
+            Spot::GroupName(name) if self.wanted_names.contains(name) => groups - "(?<n".len(),
             Spot::GroupName(_) => groups + 2 - 2 * unnamed.min(1),
             Spot::Escape(Place::Pattern, escape) => groups + escape.least(),
             Spot::Escape(Place::Class(_), escape) => groups + escape.least() + 1,
@@ -157,14 +160,17 @@ impl Pattern {
             },
             Spot::GroupAngle => match c {
                 '=' | '!' => self.open_group(false),
-                _ => name_part("", c).map(Spot::GroupName),
+                _ => {
+                    let name = Name::first(c).filter(|name| self.has_room() || self.wanted_names.contains(name));
+                    name.map(Spot::GroupName)
+                }
             },
             Spot::GroupName(name) if c == '>' => {
                 self.name_group(name)?;
                 self.count_group();
                 self.open_group(true)
             }
-            Spot::GroupName(name) => name_part(&name, c).map(Spot::GroupName),
+            Spot::GroupName(name) => name.then(c).filter(|_| self.has_room()).map(Spot::GroupName),
             Spot::Reference(number) if c.is_ascii_digit() => {
                 let number = append(Some(number.into()), c, MAX_GROUPS as u64)?;
                 Some(Spot::Reference(number as u8))
@@ -174,16 +180,17 @@ impl Pattern {
                 self.forget_wanted();
                 self.term(true, c)
             }
-            Spot::NamedReference if c == '<' => Some(Spot::ReferenceName(String::new())),
+            Spot::NamedReference if c == '<' => Some(Spot::ReferenceOpen),
             Spot::NamedReference => None,
-            Spot::ReferenceName(name) if c == '>' && !name.is_empty() => {
+            Spot::ReferenceOpen => Name::first(c).filter(|name| self.may_refer_to(name)).map(Spot::ReferenceName),
+            Spot::ReferenceName(name) if c == '>' => {
                 if !self.names.contains(&name) && !self.wanted_names.contains(&name) {
                     self.wanted_names.push(name);
                     self.wanted_names.sort_unstable();
                 }
                 Some(atom)
             }
-            Spot::ReferenceName(name) => name_part(&name, c).map(Spot::ReferenceName),
+            Spot::ReferenceName(_) => None,
             Spot::ClassOpen if c == '^' => Some(Spot::Class(Class::default())),
             Spot::ClassOpen => class::next(Class::default(), c, &mut self.mode),
             Spot::Class(class) => class::next(class, c, &mut self.mode),
@@ -231,8 +238,18 @@ impl Pattern {
         }
     }
 
-    fn name_group(&mut self, name: String) -> Option<()> {
-        self.wanted_names.retain(|wanted| *wanted != name);
+    /// Whether there may be a group of one more name.
+    fn has_room(&self) -> bool {
+        self.names.len() + self.wanted_names.len() < MAX_NAMES
+    }
+
+    /// Whether a group of that name exists, or may still come.
+    fn may_refer_to(&self, name: &Name) -> bool {
+        self.names.contains(name) || self.wanted_names.contains(name) || self.has_room()
+    }
+
+    fn name_group(&mut self, name: Name) -> Option<()> {
+        self.wanted_names.retain(|&wanted| wanted != name);
         let at = self.names.binary_search(&name).err()?;
         self.names.insert(at, name);
         Some(())
@@ -247,10 +264,4 @@ fn each(chars: impl Iterator<Item = char>) -> Alphabet {
 /// A number with one more digit, unless it passes `most`.
 fn append(number: Option<u64>, digit: char, most: u64) -> Option<u64> {
     Some(10 * number.unwrap_or(0) + u64::from(digit.to_digit(10)?)).filter(|&number| number <= most)
-}
-
-/// A group name with one more character.
-fn name_part(name: &str, c: char) -> Option<String> {
-    let fits = c.is_ascii_alphabetic() || c == '_' || c == '$' || (c.is_ascii_digit() && !name.is_empty());
-    fits.then(|| format!("{name}{c}"))
 }

@@ -13,11 +13,32 @@ pub(super) struct Pattern {
     /// The highest back-reference, if there are not yet so many groups.
     pub wanted: u8,
     /// The names of groups, sorted.
-    pub names: Vec<String>,
+    pub names: Vec<Name>,
     /// The names that were referred to before their group, sorted.
-    pub wanted_names: Vec<String>,
+    pub wanted_names: Vec<Name>,
     pub mode: Mode,
     pub spot: Spot,
+}
+
+/// A group's name, as far as it is remembered: one letter as it is, of a longer name one of 1024 digests.
+///
+/// Names with different digests are different, which is all that groups need of each other. If names were remembered
+/// whole, every beginning of one would be a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Name(u16);
+
+impl Name {
+    /// A name of one letter.
+    pub(super) fn first(c: char) -> Option<Name> {
+        (c.is_ascii_alphabetic() || c == '_' || c == '$').then_some(Name(c as u16))
+    }
+
+    /// The name with one more character.
+    pub(super) fn then(self, c: char) -> Option<Name> {
+        let fits = c.is_ascii_alphanumeric() || c == '_' || c == '$';
+        let digest = u32::from(self.0 & 0x3FF) * 77 + c as u32 * 9 + 5;
+        fits.then_some(Name(0x400 | (digest & 0x3FF) as u16))
+    }
 }
 
 /// In which mode of ECMA-262 the pattern is valid so far.
@@ -60,13 +81,14 @@ pub(super) enum Spot {
     /// After `(?<`.
     GroupAngle,
     /// In `(?<name`.
-    GroupName(String),
+    GroupName(Name),
     /// In `\12`.
     Reference(u8),
     /// After `\k`.
     NamedReference,
-    /// In `\k<name`.
-    ReferenceName(String),
+    /// After `\k<`, and after `\k<n`.
+    ReferenceOpen,
+    ReferenceName(Name),
     /// After `[`.
     ClassOpen,
     Class(Class),
@@ -95,11 +117,12 @@ impl Pattern {
             Spot::GroupOpen => out.0.push(5),
             Spot::GroupKind => out.0.push(6),
             Spot::GroupAngle => out.0.push(7),
-            Spot::GroupName(name) => out.text(8, name),
+            Spot::GroupName(Name(name)) => out.tagged(8, &[(*name).into()]),
             Spot::Reference(number) => out.tagged(9, &[(*number).into()]),
             Spot::NamedReference => out.0.push(10),
-            Spot::ReferenceName(name) => out.text(11, name),
+            Spot::ReferenceName(Name(name)) => out.tagged(11, &[(*name).into()]),
             Spot::ClassOpen => out.0.push(12),
+            Spot::ReferenceOpen => out.0.push(16),
             Spot::Class(class) => {
                 out.0.push(13);
                 out.class(class);
@@ -144,11 +167,12 @@ impl Pattern {
             5 => Spot::GroupOpen,
             6 => Spot::GroupKind,
             7 => Spot::GroupAngle,
-            8 => Spot::GroupName(read.rest()?),
+            8 => Spot::GroupName(Name(read.number()? as u16)),
             9 => Spot::Reference(read.number()? as u8),
             10 => Spot::NamedReference,
-            11 => Spot::ReferenceName(read.rest()?),
+            11 => Spot::ReferenceName(Name(read.number()? as u16)),
             12 => Spot::ClassOpen,
+            16 => Spot::ReferenceOpen,
             13 => Spot::Class(read.class()?),
             kind => {
                 let place = if kind == 14 { Place::Pattern } else { Place::Class(read.class()?) };
@@ -175,13 +199,10 @@ impl Pattern {
 struct Writer(Vec<u8>);
 
 impl Writer {
-    /// Each with a comma after it, and a zero.
-    fn names(&mut self, names: &[String]) {
-        for name in names {
-            self.0.extend_from_slice(name.as_bytes());
-            self.0.push(b',');
-        }
-        self.0.push(0);
+    /// Their number, and each in two bytes.
+    fn names(&mut self, names: &[Name]) {
+        self.0.push(names.len() as u8);
+        names.iter().for_each(|Name(name)| self.0.extend(name.to_le_bytes()));
     }
 
     fn tagged(&mut self, tag: u8, numbers: &[u64]) {
@@ -234,11 +255,10 @@ impl<'a> Reader<'a> {
         Some(std::str::from_utf8(rest).ok()?.to_owned())
     }
 
-    fn names(&mut self) -> Option<Vec<String>> {
-        let length = self.0.iter().position(|&byte| byte == 0)?;
-        let text = std::str::from_utf8(self.bytes(length)?).ok()?;
-        self.byte()?;
-        Some(text.split_terminator(',').map(str::to_owned).collect())
+    fn names(&mut self) -> Option<Vec<Name>> {
+        let count = self.byte()?;
+        let bytes = self.bytes(2 * usize::from(count))?;
+        Some(bytes.chunks_exact(2).map(|name| Name(u16::from_le_bytes([name[0], name[1]]))).collect())
     }
 
     fn class(&mut self) -> Option<Class> {
