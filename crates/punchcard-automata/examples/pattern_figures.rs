@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 fn main() {
     let mut times: BTreeMap<&str, Vec<(Duration, String)>> = BTreeMap::new();
     let (mut refused, mut plain, mut looks, mut read) = (0, 0, 0, 0);
+    let mut before = None;
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let Ok(source) = serde_json::from_str::<String>(&line) else { continue };
         let mut languages = Languages::new();
@@ -84,7 +85,24 @@ fn main() {
             at = languages.step(at, c as u32);
         }
         record("8 92 steps", start);
-        times.entry("9 expressions").or_default().push((Duration::from_micros(languages.len() as u64), source.clone()));
+        if let Some(other) = before.replace(source.clone())
+            && let Ok(other) = parse(&other, &Options::default())
+            && let Ok(other) = other.search(&mut languages)
+        {
+            let not_other = languages.not(other);
+            for (what, other) in
+                [("9 a text of this and the last pattern", other), ("10 of this and not of the last", not_other)]
+            {
+                let start = Instant::now();
+                let both = languages.and([language, other]);
+                if let Err(limit) = languages.is_viable(both) {
+                    println!("{what}: {source:?}: {limit:?}");
+                }
+                record(what, start);
+            }
+        }
+        let size = Duration::from_micros(languages.len() as u64);
+        times.entry("expressions (as µs)").or_default().push((size, source.clone()));
     }
     println!("{read} read ({plain} plain, {looks} with assertions left), {refused} refused");
     for (what, mut list) in times {

@@ -97,6 +97,7 @@ impl Languages {
         queue.push((Reverse(self.facts(id).min_len), 0u32, id));
         from.insert(id, (id, 0));
         let budget = self.nodes.len() + self.max_states;
+        let before = self.work;
         let mut relaxed = false;
         while let Some((_, depth, state)) = queue.pop() {
             if ends(self, state) {
@@ -116,10 +117,16 @@ impl Languages {
             if self.nodes.len() > budget || self.nodes.len() > self.max_states {
                 return Err(LimitExceeded { limit: "automaton states", value: self.max_states });
             }
+            if self.work - before > self.max_work {
+                return Err(LimitExceeded { limit: "steps of a search", value: self.max_work as usize });
+            }
             if !relaxed && from.len() > RELAX_AFTER {
                 relaxed = true;
-                let relaxed = self.without_machines(id);
-                if relaxed != id && self.is_empty_language(relaxed)? {
+                let mut relaxed = self.without_machines(id);
+                if relaxed == id {
+                    relaxed = self.without_counts(id);
+                }
+                if relaxed != id && self.is_empty_language(relaxed) == Ok(true) {
                     break;
                 }
             }

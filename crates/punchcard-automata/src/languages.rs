@@ -135,6 +135,10 @@ pub struct Languages {
     pub(crate) alphabet: Option<CharSet>,
     /// The most expressions the store may hold.
     pub max_states: usize,
+    /// The most steps that one search for a text may take. A million take from a tenth of a second to one.
+    pub max_work: u64,
+    /// How many parts unions and intersections were built from so far.
+    pub(crate) work: u64,
 }
 
 impl Default for Languages {
@@ -168,6 +172,8 @@ impl Languages {
             memory: Memory::default(),
             alphabet,
             max_states: 2_000_000,
+            max_work: 5_000_000,
+            work: 0,
         };
         store.intern(Node::Empty);
         store.intern(Node::Epsilon);
@@ -551,6 +557,7 @@ impl Languages {
                 _ => list.push(item),
             }
         }
+        self.work += 1 + list.len() as u64;
         if list.len() > 1 {
             list.sort_unstable();
             list.dedup();
@@ -642,6 +649,7 @@ impl Languages {
                 _ => list.push(item),
             }
         }
+        self.work += 1 + list.len() as u64;
         list.sort_unstable();
         list.dedup();
         match list.as_slice() {

@@ -51,7 +51,7 @@
 
 use crate::alphabet::Alphabet;
 use crate::charset::CharSet;
-use crate::languages::{FxMap, Language, Languages, Look, Node};
+use crate::languages::{FxMap, Language, Languages, Look, Node, UNBOUNDED};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -113,11 +113,17 @@ impl Languages {
 
     /// A language without machines that holds this one.
     pub(crate) fn without_machines(&mut self, id: Language) -> Language {
-        self.relax(id, &mut FxMap::default()).0
+        self.relax(id, false, &mut FxMap::default()).0
     }
 
-    /// The same, and whether it is exact, since there was no machine.
-    fn relax(&mut self, id: Language, known: &mut FxMap<Language, (Language, bool)>) -> (Language, bool) {
+    /// A language that holds this one, without machines, and in which what is repeated at all may be repeated at will:
+    /// counters within counters have as many states as their product.
+    pub(crate) fn without_counts(&mut self, id: Language) -> Language {
+        self.relax(id, true, &mut FxMap::default()).0
+    }
+
+    /// The same, and whether it is exact, since there was nothing to relax.
+    fn relax(&mut self, id: Language, counts: bool, known: &mut FxMap<Language, (Language, bool)>) -> (Language, bool) {
         if let Some(&result) = known.get(&id) {
             return result;
         }
@@ -131,37 +137,41 @@ impl Languages {
             Node::Concat(..) => {
                 let (mut at, mut parts, mut exact) = (id, Vec::new(), true);
                 while let Node::Concat(head, tail) = *self.node(at) {
-                    let (head, same) = self.relax(head, known);
+                    let (head, same) = self.relax(head, counts, known);
                     parts.push(head);
                     (at, exact) = (tail, exact && same);
                 }
-                let (last, same) = self.relax(at, known);
+                let (last, same) = self.relax(at, counts, known);
                 parts.push(last);
                 if exact && same { (id, true) } else { (self.sequence(parts), false) }
             }
             Node::Union(items) => {
-                let parts: Vec<_> = items.iter().map(|&item| self.relax(item, known)).collect();
+                let parts: Vec<_> = items.iter().map(|&item| self.relax(item, counts, known)).collect();
                 let exact = parts.iter().all(|part| part.1);
                 if exact { (id, true) } else { (self.union(parts.iter().map(|part| part.0)), false) }
             }
             Node::And(items) => {
-                let parts: Vec<_> = items.iter().map(|&item| self.relax(item, known)).collect();
+                let parts: Vec<_> = items.iter().map(|&item| self.relax(item, counts, known)).collect();
                 let exact = parts.iter().all(|part| part.1);
                 if exact { (id, true) } else { (self.and(parts.iter().map(|part| part.0)), false) }
             }
-            Node::Repeat(body, min, max) => match self.relax(body, known) {
+            Node::Repeat(body, min, max) if counts && (min > 1 || (max > 1 && max != UNBOUNDED)) => {
+                let (body, _) = self.relax(body, counts, known);
+                (self.repeat(body, min.min(1), UNBOUNDED), false)
+            }
+            Node::Repeat(body, min, max) => match self.relax(body, counts, known) {
                 (_, true) => (id, true),
                 (body, false) => (self.repeat(body, min, max), false),
             },
             // Less of a complement is more.
             Node::Not(inner) => {
-                if self.relax(inner, known).1 {
+                if self.relax(inner, counts, known).1 {
                     (id, true)
                 } else {
                     (Language::ALL, false)
                 }
             }
-            Node::Look(look, inner) => match self.relax(inner, known) {
+            Node::Look(look, inner) => match self.relax(inner, counts, known) {
                 (_, true) => (id, true),
                 (inner, false) => {
                     let inner = if look.negated { Language::ALL } else { inner };

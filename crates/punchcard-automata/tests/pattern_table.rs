@@ -439,3 +439,31 @@ fn repetition_bombs_stay_counters() {
         assert!(read(source).is_err(), "{source:?}");
     }
 }
+
+#[test]
+fn conjunctions_are_decided_without_counting_everything() {
+    // No text is in both; and of the last two, one is.
+    let cases = [
+        (r"^[a-z]+@[a-z]+\.[a-z]{2,3}$", "^((a{1,100}b?){1,100}c?){1,100}$", true),
+        ("^([a-z]{1,50}[0-9]{0,50}){1,50}$", r"^([a-z0-9-]{1,63}\.){1,20}[a-z]{2,}$", true),
+        ("^(?:a{1,9}b?){9,99}$", "^(?:a{2,9}b?){1,99}$", false),
+    ];
+    for (one, other, empty) in cases {
+        let mut languages = Languages::new();
+        languages.max_states = 100_000;
+        let (one, other) = (search(one, &mut languages), search(other, &mut languages));
+        let both = languages.and([one, other]);
+        assert_eq!(languages.is_empty_language(both), Ok(empty));
+    }
+}
+
+#[test]
+fn a_search_that_takes_too_long_is_an_error() {
+    let mut languages = Languages::new();
+    languages.max_work = 100_000;
+    let one = search("[^]{0,1000}a[^]{1000}b", &mut languages);
+    let other = search("^((ab?){1,30}(ac?){1,30}(ad?){1,30}){1,30}$", &mut languages);
+    let both = languages.and([one, other]);
+    let error = languages.is_empty_language(both).unwrap_err();
+    assert_eq!((error.limit, error.value), ("steps of a search", 100_000));
+}
