@@ -4,7 +4,7 @@
 //! that file; `docs/formats.md` has all of it on one page. Where a format cannot be exact, it errs to the strict side: a
 //! text of the language is always valid, and some odd valid text may be missing.
 //!
-//! Most are expressions. Host names and regular expressions, which need arithmetic or a stack, are
+//! Most are expressions. Leap seconds, host names and regular expressions, which need arithmetic or a stack, are
 //! [machines](crate::machine). Nothing is expanded when a format is built; its states appear as texts reach them.
 //!
 //! ```
