@@ -176,6 +176,70 @@ fn agree(
     Ok(())
 }
 
+/// What patterns are written with, whole and in pieces.
+const PIECES: &[&str] = &[
+    "a",
+    "z",
+    "1",
+    "é",
+    "😀",
+    "(",
+    ")",
+    "(?:",
+    "(?=",
+    "(?<!",
+    "(?<n>",
+    "(?P<n>",
+    "(?i:",
+    "(?i)",
+    "(?",
+    "[",
+    "[^",
+    "]",
+    "-",
+    "|",
+    "*",
+    "+",
+    "?",
+    "{",
+    "}",
+    "{2}",
+    "{2,1}",
+    "{,3}",
+    "{2,",
+    ",",
+    "^",
+    "$",
+    ".",
+    "\\",
+    "\\b",
+    "\\B",
+    "\\d",
+    "\\W",
+    "\\1",
+    "\\0",
+    "\\k<n>",
+    "\\cA",
+    "\\x41",
+    "\\x",
+    "\\u0041",
+    "\\ud83d",
+    "\\ude00",
+    "\\u{1F600}",
+    "\\u{",
+    "\\p{L}",
+    "\\p{",
+    "\\P{Lu}",
+    "\\p{sc=Greek}",
+    "\\-",
+    "\\/",
+    "\\Z",
+    "\\A",
+    "#",
+    " ",
+    "\n",
+];
+
 /// As many cases as PROPTEST_CASES says, or enough to be likely to meet every construct within another.
 fn config() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(3000);
@@ -211,6 +275,24 @@ proptest! {
         let whole = regress::Regex::with_flags(&format!("(?<![^])(?:{source})(?![^])"), flags).unwrap();
         let ours = ours(&source, &options);
         agree(ours, &texts, |text| search.find(text).is_some(), |text| whole.find(text).is_some())?;
+    }
+
+    /// Whatever is written, it is read or refused; and what is read in strict mode, another engine reads too.
+    #[test]
+    fn no_pattern_is_a_surprise(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..12)) {
+        let source = pieces.concat();
+        for strict in [true, false] {
+            let options = Options { strict, ..Options::default() };
+            let Ok(pattern) = parse(&source, &options) else { continue };
+            // `regress` wants the other half of a surrogate in four digits.
+            if strict && !source.contains(r"\ud83d\u{") {
+                prop_assert!(regress::Regex::with_flags(&source, "u").is_ok(), "{:?}", source);
+            }
+            let mut languages = Languages::new();
+            let found = pattern.search(&mut languages).unwrap();
+            pattern.full(&mut languages).unwrap();
+            languages.transitions(found);
+        }
     }
 
     /// What is said to be empty has no text, and an example is a match.

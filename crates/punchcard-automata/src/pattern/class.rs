@@ -36,12 +36,9 @@ pub(super) fn white_space() -> CharSet {
 
 /// All characters with the same simple case folding as one of the set.
 pub(super) fn close_over_case(set: &CharSet) -> CharSet {
-    let ranges = set.ranges().iter().flat_map(|&(lo, hi)| {
-        // The type has no surrogates either; a range over them is split.
-        CharSet::new([(lo, hi)]).ranges().to_vec()
-    });
+    let ranges = set.ranges().iter();
     let mut class = ClassUnicode::new(
-        ranges.filter_map(|(lo, hi)| Some(ClassUnicodeRange::new(char::from_u32(lo)?, char::from_u32(hi)?))),
+        ranges.filter_map(|&(lo, hi)| Some(ClassUnicodeRange::new(char::from_u32(lo)?, char::from_u32(hi)?))),
     );
     // Fails only if the tables were left out of the build.
     match class.try_case_fold_simple() {

@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Everything that describes a regular language is covered: classes, Unicode properties, counted and lazy repetition, anchors,
-//! word boundaries, look-ahead and look-behind (also of each other), and the flags i, m and s. Back-references do not, and
-//! are refused. Older spellings that Unicode mode does not allow are read where their meaning is beyond doubt; see
+//! word boundaries, look-ahead and look-behind (also of each other), and the flags i, m and s. What a back-reference
+//! describes is not regular; it is refused. Older spellings that Unicode mode does not allow are read where their meaning is beyond doubt; see
 //! [`Options::strict`].
 //!
 //! A pattern of n characters takes O(n) to read and to lower; counted repetitions are not written out. What it costs to run
@@ -25,6 +25,7 @@
 //! without assertions elsewhere gives an expression without complements and intersections, whose emptiness is known at
 //! sight. The limits ([`Options::max_length`], [`Options::max_nesting`], and a size of a million nodes) are errors, never a panic.
 
+mod atoms;
 mod class;
 mod lower;
 mod parser;
