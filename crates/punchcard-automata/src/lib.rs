@@ -6,8 +6,8 @@
 //!
 //! * [`charset`][]: sets of characters.
 //! * [`languages`][]: the expressions and their simplifying constructors.
-//! * [`derivative`][]: transitions.
-//! * [`emptiness`][]: whether a language has any text at all, and its shortest one.
+//! * `derivative`: transitions.
+//! * `emptiness`: whether a language has any text at all, and its shortest one.
 //! * [`machine`][]: languages that code describes, by the steps of an automaton; [`alphabet`]: what it tells apart.
 //! * [`formats`][]: the `format`s of JSON Schema.
 //! * [`pattern`][]: regular expressions of ECMA-262.

@@ -21,7 +21,7 @@
 //! [`Options::strict`].
 //!
 //! A pattern of n characters takes O(n) to read and to lower; counted repetitions are not written out. What it costs to run
-//! is up to the derivatives: see [`crate::derivative`]. Anchors where real patterns have them cost nothing, and a pattern
+//! is up to the derivatives (`derivative.rs`). Anchors where real patterns have them cost nothing, and a pattern
 //! without assertions elsewhere gives an expression without complements and intersections, whose emptiness is known at
 //! sight. The limits ([`Options::max_length`], [`Options::max_nesting`], and a size of a million nodes) are errors, never a panic.
 
