@@ -79,6 +79,14 @@ pub(crate) struct StackId(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TypedId(u32);
 
+/// A typed name: all of it but the last character, that character, and how many there are.
+#[derive(Clone, Copy, Debug)]
+struct Typed {
+    before: TypedId,
+    last: u32,
+    length: u32,
+}
+
 /// Where in an array or object the machine stands, between its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
@@ -162,7 +170,7 @@ pub struct Machine {
     configs: Vec<Box<[StackId]>>,
     config_ids: FxMap<Box<[StackId]>, ConfigId>,
     rows: Vec<Row>,
-    typed: Vec<(TypedId, u32)>,
+    typed: Vec<Typed>,
     typed_ids: FxMap<(TypedId, u32), TypedId>,
     start: ConfigId,
 }
@@ -185,7 +193,7 @@ impl Machine {
             configs: vec![Box::new([])],
             config_ids: FxMap::default(),
             rows: vec![Row::default()],
-            typed: vec![(TypedId(0), 0)],
+            typed: vec![Typed { before: TypedId(0), last: 0, length: 0 }],
             typed_ids: FxMap::default(),
             start: ConfigId::DEAD,
         };
@@ -463,7 +471,8 @@ impl Machine {
     pub(crate) fn after_any_name(&mut self, stack: StackId) -> Result<Option<ConfigId>, SchemaError> {
         let Frame::Key { state, leaf, typed } = self.frame(stack) else { return Ok(None) };
         let everything = self.leaves.language(leaf).is_some_and(|(language, _)| language == Language::ALL);
-        if !everything || !self.algebra.is_indifferent(state, &self.typed_text(typed)) {
+        let most = self.algebra.longest_name(state);
+        if !everything || !self.algebra.is_indifferent(state, &self.typed_beginning(typed, most)) {
             return Ok(None);
         }
         let (space, parent) = (self.spelling.space, self.parent(stack));
@@ -479,18 +488,29 @@ impl Machine {
             return id;
         }
         let id = TypedId(self.typed.len() as u32);
-        self.typed.push((typed, c));
+        let length = self.typed[typed.0 as usize].length + 1;
+        self.typed.push(Typed { before: typed, last: c, length });
         self.typed_ids.insert((typed, c), id);
         id
+    }
+
+    /// The name typed so far, or more than `most` bytes of it.
+    fn typed_beginning(&self, typed: TypedId, most: usize) -> String {
+        let mut at = typed;
+        // Characters at the end that cannot matter are left out.
+        while self.typed[at.0 as usize].length as usize > most + 1 {
+            at = self.typed[at.0 as usize].before;
+        }
+        self.typed_text(at)
     }
 
     fn typed_text(&self, typed: TypedId) -> String {
         let mut chars = Vec::new();
         let mut at = typed;
         while at != TypedId(0) {
-            let (before, c) = self.typed[at.0 as usize];
-            chars.extend(char::from_u32(c));
-            at = before;
+            let typed = self.typed[at.0 as usize];
+            chars.extend(char::from_u32(typed.last));
+            at = typed.before;
         }
         chars.iter().rev().collect()
     }

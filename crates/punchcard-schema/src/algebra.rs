@@ -198,7 +198,8 @@ impl Algebra {
                 &Node::Schema { at, scope } => self.restrict_schema(f, inner, at, scope, t)?,
                 Node::One(_) => {
                     let one = self.restrict(inner, t)?;
-                    self.formulas.not(one)
+                    let none = self.formulas.not(one);
+                    self.restrict(none, t)?
                 }
                 atom => match atom.atom_type() {
                     Some(other) if other != t => Formula::TRUE,

@@ -32,7 +32,10 @@ impl Algebra {
         let mut alternatives = Vec::with_capacity(parts.len());
         for (&part, others) in parts.iter().zip(overlaps) {
             let mut all = vec![part];
-            all.extend(others.into_iter().map(|other| self.formulas.not(other)));
+            for other in others {
+                let other = self.formulas.not(other);
+                all.push(self.restrict(other, t)?);
+            }
             alternatives.push(self.formulas.and(all));
         }
         Ok(self.formulas.or(alternatives))

@@ -469,6 +469,11 @@ impl Algebra {
         spec.classes.len() == 1 && !spec.spoken.get(next).is_some_and(|name| name.starts_with(beginning))
     }
 
+    /// The most bytes of a name that is spoken of.
+    pub fn longest_name(&self, state: ObjectState) -> usize {
+        self.specs[state.spec as usize].spoken.iter().map(|name| name.len()).max().unwrap_or(0)
+    }
+
     /// The ways to treat a member of whatever name, which is not noted as seen.
     pub fn anonymous_moves(&mut self, state: ObjectState) -> Result<Vec<Move>, SchemaError> {
         let spec = self.specs[state.spec as usize].clone();
@@ -579,9 +584,19 @@ impl Algebra {
                 names.push(self.formulas.name(&text));
             }
         }
-        // Only a member that changes the residual brings the end nearer; and each change makes it smaller.
+        // Whatever keeps the object from ending must change; only members that it speaks of can do that, and each change
+        // makes the residual smaller.
+        let missing: Vec<Formula> = match self.formulas.node(state.residual) {
+            Node::And(items) => items.iter().copied().filter(|&i| !self.holds_at_end(i)).collect(),
+            _ => vec![state.residual],
+        };
+        for &part in &missing {
+            if !self.is_hopeful(state, part)? {
+                return Ok(false);
+            }
+        }
         for name in names {
-            if !self.touches(state.residual, name) {
+            if !missing.iter().any(|&part| self.touches(part, name)) {
                 continue;
             }
             for (value, next) in self.object_steps(state, name)? {
@@ -591,6 +606,47 @@ impl Algebra {
             }
         }
         Ok(false)
+    }
+
+    /// Whether a part of the residual could still come true, each of its atoms taken for itself. `false` is certain.
+    fn is_hopeful(&mut self, state: ObjectState, f: Formula) -> Result<bool, SchemaError> {
+        match *self.formulas.node(f) {
+            Node::Member { keys: Keys::One(name), value } => {
+                if self.is_gone(state, name) {
+                    return Ok(false);
+                }
+                let every = self.member_value(state.spec, name);
+                let value = self.formulas.and([value, every]);
+                self.is_satisfiable(value)
+            }
+            Node::And(ref items) => {
+                for i in items.clone() {
+                    if !self.is_hopeful(state, i)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Node::Or(ref items) => {
+                for i in items.clone() {
+                    if self.is_hopeful(state, i)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Node::False | Node::Types(_) => Ok(false),
+            _ => Ok(true),
+        }
+    }
+
+    /// Whether no member of this name can come any more.
+    fn is_gone(&self, state: ObjectState, name: Name) -> bool {
+        let spec = &self.specs[state.spec as usize];
+        self.objects.seen[state.seen as usize].binary_search(&name).is_ok()
+            || !self.languages.can_write(self.formulas.text_of(name))
+            || self.options.property_order == PropertyOrder::Declared
+                && spec.place.get(&name).is_some_and(|&place| place < state.place)
     }
 
     /// The usual residual: each name that must come stands for itself, beside bounds on their number. Then no search over
@@ -620,10 +676,7 @@ impl Algebra {
             return Ok(Some(false));
         }
         for (name, values) in &needed {
-            let gone = self.objects.seen[state.seen as usize].binary_search(name).is_ok()
-                || !self.languages.can_write(self.formulas.text_of(*name))
-                || declared && spec.place.get(name).is_some_and(|&p| p < state.place);
-            if gone {
+            if self.is_gone(state, *name) {
                 return Ok(Some(false));
             }
             let value = self.member_value(state.spec, *name);
@@ -643,9 +696,7 @@ impl Algebra {
             if have >= least {
                 break;
             }
-            let gone = self.objects.seen[state.seen as usize].binary_search(&name).is_ok()
-                || !self.languages.can_write(self.formulas.text_of(name));
-            if !gone && !needed.contains_key(&name) {
+            if !self.is_gone(state, name) && !needed.contains_key(&name) {
                 let value = self.member_value(state.spec, name);
                 have += u32::from(self.is_satisfiable(value)?);
             }

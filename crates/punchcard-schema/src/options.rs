@@ -33,7 +33,7 @@ pub struct SchemaLimits {
 
 impl Default for SchemaLimits {
     fn default() -> Self {
-        SchemaLimits { max_alternatives: 4_096, max_search: 200_000, max_automaton_states: 1_000_000 }
+        SchemaLimits { max_alternatives: 1_024, max_search: 100_000, max_automaton_states: 1_000_000 }
     }
 }
 
