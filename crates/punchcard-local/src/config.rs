@@ -61,10 +61,15 @@ impl Config {
         let kv_heads = gguf.size(&key("attention.head_count_kv")).unwrap_or(heads);
         let context_length = gguf.required_size(&key("context_length"))?;
         let within = |value: usize, limit: usize| (1..=limit).contains(&value);
-        if !(within(blocks, 1 << 10) && within(width, 1 << 16) && within(hidden, 1 << 20) && within(heads, 1 << 10))
-            || !(within(kv_heads, heads) && heads.is_multiple_of(kv_heads))
-            || !within(context_length, 1 << 24)
-        {
+        let sound = [
+            within(blocks, 1 << 10),
+            within(width, 1 << 16),
+            within(hidden, 1 << 20),
+            within(heads, 1 << 10),
+            within(kv_heads, heads) && heads.is_multiple_of(kv_heads),
+            within(context_length, 1 << 24),
+        ];
+        if sound.contains(&false) {
             return Err(gguf.malformed("its metadata describes an impossible shape"));
         }
         if gguf.size(&key("expert_count")).is_some_and(|count| count > 0) {

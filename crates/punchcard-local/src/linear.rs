@@ -18,7 +18,6 @@ pub struct Linear {
     /// Weights of the same kind are stacked, so that one product serves them.
     stacks: Vec<Weights>,
     bias: Option<Vec<f32>>,
-    inputs: usize,
     outputs: usize,
 }
 
@@ -48,7 +47,7 @@ impl Linear {
             }
         }
         let bias = bias.iter().any(|&value| value != 0.0).then_some(bias);
-        Ok(Self { stacks, bias, inputs, outputs })
+        Ok(Self { stacks, bias, outputs })
     }
 
     /// Rows of the weights as floats, one for each id: its embedding.

@@ -1,9 +1,9 @@
 //! Weights in a quantisation of GGUF's, multiplied by candle.
 //!
-//! A matrix is cut into a few slabs of rows. One token is multiplied with the slabs in parallel; of many, each thread takes some
-//! and multiplies them with all slabs, one after the other, so that their rounding to eight bits is done once. Candle's own
-//! threads stay out of it, where `CANDLE_NUM_THREADS` is 1 (why that is better, [`crate::parallel`] tells); otherwise they
-//! share each product among themselves.
+//! A matrix is cut into a slab of rows for each thread. One token is multiplied with the slabs in parallel; of many, each
+//! thread takes some and multiplies them with all slabs, one after the other. Each product begins by rounding the
+//! activations to eight bits, so there should be few slabs. Candle's own threads stay out of it where `CANDLE_NUM_THREADS`
+//! is 1 (why that is better, [`crate::parallel`] tells); otherwise they share each product among themselves.
 
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
@@ -13,12 +13,14 @@ use candle_core::{CpuStorage, CustomOp1, Device, Layout, Shape, Tensor};
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
-/// Slabs of a matrix, at most, and rows that candle interleaves.
-const SLABS: usize = 8;
+/// Slabs of a matrix, at most: more threads would wait for the memory.
+const SLABS: usize = 4;
+/// Rows that candle interleaves.
 const INTERLEAVED: usize = 16;
-/// Rows of a slab, at least, and tokens that a thread takes, at most.
+/// Rows of a slab, at least.
 const ROWS: usize = 256;
-const TOKENS: usize = 64;
+/// Tokens that a thread takes, at most.
+const TOKENS: usize = 128;
 
 /// A matrix of weights.
 #[derive(Debug)]
@@ -40,7 +42,7 @@ impl Slabs {
     /// A matrix of the given bytes.
     pub fn new(dtype: GgmlDType, rows: usize, columns: usize, bytes: &[u8]) -> Result<Self> {
         let row_bytes = columns / dtype.block_size() * dtype.type_size();
-        let height = rows.div_ceil(SLABS).max(ROWS).next_multiple_of(INTERLEAVED);
+        let height = rows.div_ceil(SLABS.min(parallel::threads())).max(ROWS).next_multiple_of(INTERLEAVED);
         let mut slabs = Vec::new();
         for first in (0..rows).step_by(height) {
             let rows = height.min(rows - first);
