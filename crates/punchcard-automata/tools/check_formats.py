@@ -96,7 +96,9 @@ def changed(text: str, rng: random.Random) -> str:
 def main() -> None:
     examples, *rest = sys.argv[1:]
     count, seed, chosen = rest[0] if rest else "300", rest[1] if len(rest) > 1 else "1", rest[2:]
-    run = subprocess.run([Path(examples) / "format_samples", count, seed, *chosen], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [Path(examples) / "format_samples", count, seed, *chosen], capture_output=True, text=True, check=True
+    )
     samples = [tuple(json.loads(line)) for line in run.stdout.split("\n") if line]
     rng = random.Random(int(seed))
     texts = [(name, text) for name, text in samples]

@@ -21,7 +21,7 @@ from idna.idnadata import joining_types
 PVALID_EXCEPTIONS = {0x00DF, 0x03C2, 0x06FD, 0x06FE, 0x0F0B, 0x3007}
 DISALLOWED_EXCEPTIONS = {0x0640, 0x07FA, 0x302E, 0x302F, 0x3031, 0x3032, 0x3033, 0x3034, 0x3035, 0x303B}
 CONTEXT = {0x00B7: "MiddleDot", 0x0375: "Keraia", 0x05F3: "Geresh", 0x05F4: "Geresh", 0x30FB: "KatakanaDot"}
-CONTEXT |= {c: "ArabicDigit" for c in range(0x0660, 0x066A)} | {c: "ExtendedDigit" for c in range(0x06F0, 0x06FA)}
+CONTEXT |= dict.fromkeys(range(1632, 1642), "ArabicDigit") | dict.fromkeys(range(1776, 1786), "ExtendedDigit")
 CONTEXT |= {0x200C: "Zwnj", 0x200D: "Zwj"}
 
 LETTERS_DIGITS = {"Ll", "Lu", "Lo", "Nd", "Lm", "Mn", "Mc"}
@@ -136,7 +136,8 @@ def main() -> None:
     print("    " + " ".join(f"({low:#x}, {high:#x})," for low, high in BLOCKS))
     print("];\n")
     print("/// By the starter group of an ASCII letter (`a` to `z`).")
-    print(f"pub(super) static ASCII_STARTERS: [u8; 26] = {[1 + starters.index(pairs[c]) if c in pairs else 0 for c in range(97, 123)]};\n")
+    letters = [1 + starters.index(pairs[c]) if c in pairs else 0 for c in range(97, 123)]
+    print(f"pub(super) static ASCII_STARTERS: [u8; 26] = {letters};\n")
     print("/// Which starter groups compose with the characters of a mark group (both counted from one).")
     print(f"pub(super) static COMPOSES: [&[u8]; {len(marks)}] = [")
     for groups in marks:
