@@ -180,6 +180,22 @@ def test_scores_are_log_probabilities_and_leave_no_trace() -> None:
     assert model.forwards == [1, 1, 2, 3, 2]  # the prompt, "s", "ay", " ab", "ye"
 
 
+def test_with_offsets_the_best_score_is_found_with_less_work() -> None:
+    texts = [first + second + "zzz" for first in "abcdef" for second in "ghi"]
+    all_work = less_work = 0
+    for seed in range(20):
+        model = FakeModel(lambda tokens, seed=seed: noise([seed, *tokens]))  # type: ignore[misc]
+        decoder = Decoder(model, [0])
+        offsets = list(np.random.default_rng(seed).normal(-20, 20, len(texts)))
+        full = np.array(decoder.score(texts)) - offsets
+        work = len(model.forwards) - 1
+        pruned = np.array(decoder.score(texts, offsets)) - offsets
+        assert pruned.argmax() == full.argmax() and pruned.max() == pytest.approx(full.max())
+        assert (pruned >= full - 1e-5).all()
+        all_work, less_work = all_work + work, less_work + len(model.forwards) - 1 - work
+    assert less_work < all_work / 2
+
+
 def test_what_is_taken_back_leaves_no_trace() -> None:
     model = FakeModel(noise)
     decoder = Decoder(model, [0])

@@ -258,35 +258,47 @@ class Decoder:
             stretch.ended = "length"
         return self._finish(stretch)
 
-    def score(self, texts: Sequence[str]) -> list[float]:
+    def score(self, texts: Sequence[str], offsets: Sequence[float] | None = None) -> list[float]:
         """The log of the probability that the model, unmasked, would go on with each text. Writes nothing.
 
-        What several texts begin with is computed once, and the last token of each not at all.
+        What several texts begin with is computed once, and the last token of each not at all. ``offsets`` is for who
+        wants only the text with the greatest ``score - offset``: texts that cannot be it are then given up early, with
+        an upper bound for a score.
         """
         options = [self.model.tokenize(text) for text in texts]
         scores = [0.0] * len(options)
+        best = -math.inf
 
         def visit(members: list[int], depth: int, logits: NDArray[np.float32], total: float) -> None:
             """Scores the members, which agree up to ``depth``, where the cache and the logits stand."""
+            nonlocal best
             branches: dict[int, list[int]] = {}
             for member in members:
-                if depth == len(options[member]):
-                    scores[member] = total
-                else:
+                scores[member] = total
+                if depth < len(options[member]):
                     branches.setdefault(options[member][depth], []).append(member)
+                elif offsets is not None:
+                    best = max(best, total - offsets[member])
             for token, branch in branches.items():
-                run = _common_beginning([options[member][depth:] for member in branch])
-                ends = len(branch) == 1 or all(len(options[member]) == depth + len(run) for member in branch)
-                needed = run[:-1] if ends else run
-                rows = self._cache.append(needed, all_positions=True) if needed else logits[:0, None]
-                so_far = total + log_probability(logits, token)
-                so_far += sum(log_probability(row, after) for row, after in zip(rows, run[1:], strict=False))
-                if ends:
-                    for member in branch:
-                        scores[member] = so_far
-                else:
-                    visit(branch, depth + len(run), rows[-1], so_far)
-                self._cache.rewind(len(self._cache.tokens) - len(needed))
+                for member in branch:
+                    scores[member] = total + log_probability(logits, token)
+            hopes = {
+                token: 0.0 if offsets is None else max(scores[member] - offsets[member] for member in branch)
+                for token, branch in branches.items()
+            }
+            for token in sorted(branches, key=lambda token: -hopes[token]):
+                if offsets is not None and hopes[token] <= best:
+                    return
+                descend(branches[token], depth, scores[branches[token][0]])
+
+        def descend(branch: list[int], depth: int, total: float) -> None:
+            run = _common_beginning([options[member][depth:] for member in branch])
+            ends = all(len(options[member]) == depth + len(run) for member in branch)
+            needed = run[:-1] if ends else run
+            rows = list(self._cache.append(needed, all_positions=True)) if needed else []
+            total += sum(log_probability(row, after) for row, after in zip(rows, run[1:], strict=False))
+            visit(branch, depth + len(run), rows[-1] if rows else self._logits, total)
+            self._cache.rewind(len(self._cache.tokens) - len(needed))
 
         with self._clock():
             visit(list(range(len(options))), 0, self._current_logits(), 0.0)

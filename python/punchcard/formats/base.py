@@ -103,9 +103,10 @@ class ToolFormat:
         """The JSON Schema of one call of one of ``tools``."""
         return call_schema(tools)
 
-    def call_head(self, tool: Tool) -> str:
-        """How the text of a call of ``tool`` begins, up to its arguments, with all that goes before in the section."""
-        return self.opener + self._json({"name": tool.name})[:-1] + ","
+    @property
+    def call_head(self) -> str:
+        """What goes before the name of the first tool."""
+        return self.opener + self._json({"name": ""})[:-2]
 
     def write(self, calls: Sequence[Call]) -> str:
         """The section that holds ``calls``, as the model would write it."""
