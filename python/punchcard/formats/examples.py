@@ -28,7 +28,7 @@ def survey(tools: Sequence[Tool]) -> list[Example]:
 def study(tool: Tool) -> list[Example]:
     """A few examples of one tool, with optional arguments and without, to write its arguments by. Texts are invented,
     and said in the request: that shows where they come from."""
-    return [_example(tool, _Maker(tool.parameters, i, words=True), optional=i != 2) for i in (4, 2, 1)]
+    return [_example(tool, _Maker(tool.parameters, i, words=True), optional=i != 2) for i in (1, 2, 4)]
 
 
 def _example(tool: Tool, maker: _Maker, *, optional: bool) -> Example:
