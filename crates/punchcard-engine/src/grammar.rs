@@ -167,9 +167,9 @@ impl CompiledGrammar {
         Ok(Some(at))
     }
 
-    /// In how many ways the text so far can be read: the stacks of the configuration.
+    /// In how many ways the text so far can be read: the readings of the configuration.
     pub fn readings(&self, config: ConfigId) -> usize {
-        self.lock().machine.stacks_of(config).len()
+        self.lock().machine.readings_of(config).len()
     }
 
     /// Whether the text may end in this configuration.

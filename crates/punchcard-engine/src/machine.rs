@@ -75,11 +75,38 @@ impl Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StackId(u32);
 
-/// A member name as far as it was typed: the id of a chain of characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// A text as far as it was typed: the id of a chain of characters or bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct TypedId(u32);
 
-/// A typed name: all of it but the last character, that character, and how many there are.
+impl TypedId {
+    const EMPTY: TypedId = TypedId(0);
+    /// Nothing is being noted.
+    const NONE: TypedId = TypedId(u32::MAX);
+}
+
+/// One way to read the text so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Reading {
+    pub(crate) stack: StackId,
+    /// Within an item that must be compared with others: its text, without white space between tokens. Of arrays within
+    /// each other this is the item of the outermost.
+    noted: TypedId,
+}
+
+impl Reading {
+    /// The same text, read up to another frame.
+    pub(crate) fn behind(self, stack: StackId) -> Reading {
+        Reading { stack, ..self }
+    }
+
+    /// Whether what is read matters beyond the frames of the stack.
+    pub(crate) fn is_noted(self) -> bool {
+        self.noted != TypedId::NONE
+    }
+}
+
+/// A typed text: all of it but the last character, that character, and how many there are.
 #[derive(Clone, Copy, Debug)]
 struct Typed {
     before: TypedId,
@@ -135,11 +162,29 @@ pub(crate) enum Frame {
         value: Formula,
         space: Language,
     },
+    /// `item` is where in the noted text the item begins that is being read, if it must be compared with others.
     Array {
         state: ArrayState,
         phase: Phase,
         space: Language,
+        item: Option<u32>,
     },
+}
+
+impl Frame {
+    /// The same frame after white space.
+    fn with_space(self, rest: Language) -> Frame {
+        let mut frame = self;
+        match &mut frame {
+            Frame::End { space }
+            | Frame::Value { space, .. }
+            | Frame::Object { space, .. }
+            | Frame::Colon { space, .. }
+            | Frame::Array { space, .. } => *space = rest,
+            Frame::Text { .. } | Frame::Key { .. } | Frame::Scalar { .. } => {}
+        }
+        frame
+    }
 }
 
 /// How strings and white space may be written.
@@ -167,8 +212,8 @@ pub struct Machine {
     spelling: Spelling,
     stacks: Vec<Stack>,
     stack_ids: FxMap<(Frame, StackId), StackId>,
-    configs: Vec<Box<[StackId]>>,
-    config_ids: FxMap<Box<[StackId]>, ConfigId>,
+    configs: Vec<Box<[Reading]>>,
+    config_ids: FxMap<Box<[Reading]>, ConfigId>,
     rows: Vec<Row>,
     typed: Vec<Typed>,
     typed_ids: FxMap<(TypedId, u32), TypedId>,
@@ -200,7 +245,7 @@ impl Machine {
         machine.config_ids.insert(Box::new([]), ConfigId::DEAD);
         let end = machine.push(Frame::End { space: spelling.outer_space }, BOTTOM);
         let value = machine.push(Frame::Value { formula, space: spelling.outer_space }, end);
-        machine.start = machine.config(&mut vec![value]);
+        machine.start = machine.config(&mut vec![Reading { stack: value, noted: TypedId::NONE }]);
         machine
     }
 
@@ -212,7 +257,7 @@ impl Machine {
     /// An estimate of the bytes on the heap.
     pub fn memory_size(&self) -> usize {
         let rows: usize = self.rows.iter().map(Row::memory_size).sum();
-        let configs: usize = self.configs.iter().map(|c| 2 * (4 * c.len() + 32)).sum();
+        let configs: usize = self.configs.iter().map(|c| 2 * (8 * c.len() + 32)).sum();
         self.algebra.memory_size()
             + self.leaves.memory_size()
             + rows
@@ -221,7 +266,7 @@ impl Machine {
             + self.typed.len() * 32
     }
 
-    pub(crate) fn stacks_of(&self, config: ConfigId) -> &[StackId] {
+    pub(crate) fn readings_of(&self, config: ConfigId) -> &[Reading] {
         &self.configs[config.0 as usize]
     }
 
@@ -243,18 +288,18 @@ impl Machine {
         id
     }
 
-    pub(crate) fn config(&mut self, stacks: &mut Vec<StackId>) -> ConfigId {
-        if stacks.len() > 1 {
-            stacks.sort_unstable();
-            stacks.dedup();
+    pub(crate) fn config(&mut self, readings: &mut Vec<Reading>) -> ConfigId {
+        if readings.len() > 1 {
+            readings.sort_unstable();
+            readings.dedup();
         }
-        if let Some(&id) = self.config_ids.get(stacks.as_slice()) {
+        if let Some(&id) = self.config_ids.get(readings.as_slice()) {
             return id;
         }
         let id = ConfigId(self.configs.len() as u32);
-        let stacks: Box<[StackId]> = stacks.as_slice().into();
-        self.configs.push(stacks.clone());
-        self.config_ids.insert(stacks, id);
+        let readings: Box<[Reading]> = readings.as_slice().into();
+        self.configs.push(readings.clone());
+        self.config_ids.insert(readings, id);
         self.rows.push(Row::default());
         id
     }
@@ -270,8 +315,8 @@ impl Machine {
         }
         let mut out = Vec::new();
         for i in 0..self.configs[config.0 as usize].len() {
-            let stack = self.configs[config.0 as usize][i];
-            self.step_stack(stack, byte, &mut out)?;
+            let reading = self.configs[config.0 as usize][i];
+            self.step_reading(reading, byte, &mut out)?;
         }
         let next = self.config(&mut out);
         self.rows[config.0 as usize].set(byte, next);
@@ -280,7 +325,7 @@ impl Machine {
 
     /// Whether the text may end here.
     pub fn is_accepting(&self, config: ConfigId) -> bool {
-        self.stacks_of(config).iter().any(|&stack| self.may_end(stack))
+        self.readings_of(config).iter().any(|reading| self.may_end(reading.stack))
     }
 
     fn may_end(&self, stack: StackId) -> bool {
@@ -308,79 +353,95 @@ impl Machine {
         Ok(self.leaves.step(&mut self.algebra.languages, leaf, byte)?)
     }
 
-    fn step_stack(&mut self, stack: StackId, byte: u8, out: &mut Vec<StackId>) -> Result<(), SchemaError> {
+    fn step_reading(&mut self, reading: Reading, byte: u8, out: &mut Vec<Reading>) -> Result<(), SchemaError> {
+        let Reading { stack, noted } = reading;
         let parent = self.parent(stack);
+        let space = match self.frame(stack) {
+            Frame::End { space }
+            | Frame::Value { space, .. }
+            | Frame::Object { space, .. }
+            | Frame::Colon { space, .. }
+            | Frame::Array { space, .. } => space,
+            Frame::Text { .. } | Frame::Key { .. } | Frame::Scalar { .. } => Language::EPSILON,
+        };
+        if let Some(space) = self.space(space, byte) {
+            let frame = self.frame(stack).with_space(space);
+            out.push(Reading { stack: self.push(frame, parent), noted });
+            return Ok(());
+        }
+        if !self.algebra.languages.is_nullable(space) {
+            return Ok(());
+        }
+        let then = if noted == TypedId::NONE { noted } else { self.type_char(noted, u32::from(byte)) };
         match self.frame(stack) {
+            Frame::End { .. } => {}
             Frame::Text { leaf } => match self.leaf_step(leaf, byte)? {
                 LeafId::DEAD => {}
-                LeafId::CLOSED => out.push(parent),
-                leaf => out.push(self.push(Frame::Text { leaf }, parent)),
+                LeafId::CLOSED => out.push(self.leave_value(parent, then)?),
+                leaf => out.push(Reading { stack: self.push(Frame::Text { leaf }, parent), noted: then }),
             },
-            Frame::Key { state, leaf, typed } => self.step_key(state, leaf, typed, parent, byte, out)?,
             Frame::Scalar { leaf } => {
                 let next = self.leaf_step(leaf, byte)?;
-                self.scalar(next, parent, out);
+                self.scalar(next, parent, then, out)?;
                 if self.is_complete(leaf) {
-                    self.step_stack(parent, byte, out)?;
+                    let left = self.leave_value(parent, noted)?;
+                    self.step_reading(left, byte, out)?;
                 }
             }
-            Frame::End { space } => {
-                if let Some(space) = self.space(space, byte) {
-                    out.push(self.push(Frame::End { space }, parent));
-                }
+            Frame::Value { formula, .. } => self.begin_value(formula, parent, then, byte, out)?,
+            Frame::Key { state, leaf, typed } => self.step_key(state, leaf, typed, parent, byte, then, out)?,
+            Frame::Object { state, phase, .. } => self.step_object(state, phase, parent, byte, then, out)?,
+            Frame::Colon { next, value, .. } if byte == b':' => {
+                let space = self.spelling.space;
+                let object = self.push(Frame::Object { state: next, phase: Phase::After, space }, parent);
+                out.push(Reading { stack: self.push(Frame::Value { formula: value, space }, object), noted: then });
             }
-            Frame::Value { formula, space } => {
-                if let Some(space) = self.space(space, byte) {
-                    out.push(self.push(Frame::Value { formula, space }, parent));
-                } else if self.algebra.languages.is_nullable(space) {
-                    self.begin_value(formula, parent, byte, out)?;
-                }
-            }
-            Frame::Object { state, phase, space } => {
-                if let Some(space) = self.space(space, byte) {
-                    out.push(self.push(Frame::Object { state, phase, space }, parent));
-                } else if self.algebra.languages.is_nullable(space) {
-                    self.step_object(state, phase, parent, byte, out)?;
-                }
-            }
-            Frame::Colon { next, value, space } => {
-                if let Some(space) = self.space(space, byte) {
-                    out.push(self.push(Frame::Colon { next, value, space }, parent));
-                } else if byte == b':' && self.algebra.languages.is_nullable(space) {
-                    let space = self.spelling.space;
-                    let object = self.push(Frame::Object { state: next, phase: Phase::After, space }, parent);
-                    out.push(self.push(Frame::Value { formula: value, space }, object));
-                }
-            }
-            Frame::Array { state, phase, space } => {
-                if let Some(space) = self.space(space, byte) {
-                    out.push(self.push(Frame::Array { state, phase, space }, parent));
-                } else if self.algebra.languages.is_nullable(space) {
-                    self.step_array(state, phase, parent, byte, out)?;
-                }
-            }
+            Frame::Colon { .. } => {}
+            Frame::Array { state, phase, .. } => self.step_array(state, phase, parent, byte, noted, out)?,
         }
         Ok(())
     }
 
-    /// A number or word after one more byte; one that cannot go on is left at once.
-    fn scalar(&mut self, leaf: LeafId, parent: StackId, out: &mut Vec<StackId>) {
-        if leaf == LeafId::DEAD {
-            return;
-        }
-        if self.leaves.language(leaf).is_some_and(|(language, _)| language == Language::EPSILON) {
-            out.push(parent);
-        } else {
-            out.push(self.push(Frame::Scalar { leaf }, parent));
-        }
+    /// Back in the frame around a value that was read to its end; an array learns which item it was.
+    fn leave_value(&mut self, around: StackId, noted: TypedId) -> Result<Reading, SchemaError> {
+        let Frame::Array { state, phase, space, item: Some(start) } = self.frame(around) else {
+            return Ok(Reading { stack: around, noted });
+        };
+        let text = self.typed_text(noted, start);
+        let state = self.algebra.array_after_item(state, &text)?;
+        let parent = self.parent(around);
+        let stack = self.push(Frame::Array { state, phase, space, item: None }, parent);
+        // Only the outermost array's item begins with the noted text.
+        Ok(Reading { stack, noted: if start == 0 { TypedId::NONE } else { noted } })
     }
 
+    /// A number or word after one more byte; one that cannot go on is left at once.
+    fn scalar(
+        &mut self,
+        leaf: LeafId,
+        parent: StackId,
+        noted: TypedId,
+        out: &mut Vec<Reading>,
+    ) -> Result<(), SchemaError> {
+        if leaf == LeafId::DEAD {
+            return Ok(());
+        }
+        if self.leaves.language(leaf).is_some_and(|(language, _)| language == Language::EPSILON) {
+            out.push(self.leave_value(parent, noted)?);
+        } else {
+            out.push(Reading { stack: self.push(Frame::Scalar { leaf }, parent), noted });
+        }
+        Ok(())
+    }
+
+    /// `noted` already holds the byte, if anything is noted.
     fn begin_value(
         &mut self,
         f: Formula,
         parent: StackId,
+        noted: TypedId,
         byte: u8,
-        out: &mut Vec<StackId>,
+        out: &mut Vec<Reading>,
     ) -> Result<(), SchemaError> {
         let shape = self.algebra.shape(f)?;
         let space = self.spelling.space;
@@ -388,23 +449,25 @@ impl Machine {
             b'"' => {
                 if let Some(text) = shape.text {
                     let leaf = self.leaves.start(text, self.spelling.encoding);
-                    out.push(self.push(Frame::Text { leaf }, parent));
+                    out.push(Reading { stack: self.push(Frame::Text { leaf }, parent), noted });
                 }
             }
             b'{' => {
                 for &state in &shape.objects {
-                    out.push(self.push(Frame::Object { state, phase: Phase::Start, space }, parent));
+                    let frame = Frame::Object { state, phase: Phase::Start, space };
+                    out.push(Reading { stack: self.push(frame, parent), noted });
                 }
             }
             b'[' => {
                 if let Some(state) = shape.array {
-                    out.push(self.push(Frame::Array { state, phase: Phase::Start, space }, parent));
+                    let frame = Frame::Array { state, phase: Phase::Start, space, item: None };
+                    out.push(Reading { stack: self.push(frame, parent), noted });
                 }
             }
             _ => {
                 let leaf = self.leaves.start(shape.scalar, Encoding::Raw);
                 let leaf = self.leaf_step(leaf, byte)?;
-                self.scalar(leaf, parent, out);
+                self.scalar(leaf, parent, noted, out)?;
             }
         }
         Ok(())
@@ -416,19 +479,24 @@ impl Machine {
         phase: Phase,
         parent: StackId,
         byte: u8,
-        out: &mut Vec<StackId>,
+        noted: TypedId,
+        out: &mut Vec<Reading>,
     ) -> Result<(), SchemaError> {
         match (phase, byte) {
-            (Phase::Start | Phase::After, b'}') if self.algebra.object_may_end(state) => out.push(parent),
+            (Phase::Start | Phase::After, b'}') if self.algebra.object_may_end(state) => {
+                out.push(self.leave_value(parent, noted)?);
+            }
             (Phase::After, b',') if self.algebra.object_names(state)? != Language::EMPTY => {
                 let space = self.spelling.space;
-                out.push(self.push(Frame::Object { state, phase: Phase::Next, space }, parent));
+                let frame = Frame::Object { state, phase: Phase::Next, space };
+                out.push(Reading { stack: self.push(frame, parent), noted });
             }
             (Phase::Start | Phase::Next, b'"') => {
                 let names = self.algebra.object_names(state)?;
                 if names != Language::EMPTY {
                     let leaf = self.leaves.start(names, self.spelling.encoding);
-                    out.push(self.push(Frame::Key { state, leaf, typed: TypedId(0) }, parent));
+                    let frame = Frame::Key { state, leaf, typed: TypedId::EMPTY };
+                    out.push(Reading { stack: self.push(frame, parent), noted });
                 }
             }
             _ => {}
@@ -436,6 +504,7 @@ impl Machine {
         Ok(())
     }
 
+    #[expect(clippy::too_many_arguments)]
     fn step_key(
         &mut self,
         state: ObjectState,
@@ -443,16 +512,17 @@ impl Machine {
         typed: TypedId,
         parent: StackId,
         byte: u8,
-        out: &mut Vec<StackId>,
+        noted: TypedId,
+        out: &mut Vec<Reading>,
     ) -> Result<(), SchemaError> {
         match self.leaf_step(leaf, byte)? {
             LeafId::DEAD => {}
             LeafId::CLOSED => {
-                let text = self.typed_text(typed);
+                let text = self.typed_name(typed);
                 let name = self.algebra.name(&text);
                 let space = self.spelling.space;
                 for (value, next) in self.algebra.object_moves(state, name)? {
-                    out.push(self.push(Frame::Colon { next, value, space }, parent));
+                    out.push(Reading { stack: self.push(Frame::Colon { next, value, space }, parent), noted });
                 }
             }
             next => {
@@ -460,7 +530,7 @@ impl Machine {
                     Some(c) => self.type_char(typed, c),
                     None => typed,
                 };
-                out.push(self.push(Frame::Key { state, leaf: next, typed }, parent));
+                out.push(Reading { stack: self.push(Frame::Key { state, leaf: next, typed }, parent), noted });
             }
         }
         Ok(())
@@ -468,17 +538,19 @@ impl Machine {
 
     /// The configuration after the closing quote of a member name that is like any other; `None` if the name matters.
     /// The name itself is not noted as seen, so this serves only as far as no further name is read.
-    pub(crate) fn after_any_name(&mut self, stack: StackId) -> Result<Option<ConfigId>, SchemaError> {
-        let Frame::Key { state, leaf, typed } = self.frame(stack) else { return Ok(None) };
+    pub(crate) fn after_any_name(&mut self, reading: Reading) -> Result<Option<ConfigId>, SchemaError> {
+        let Frame::Key { state, leaf, typed } = self.frame(reading.stack) else { return Ok(None) };
         let everything = self.leaves.language(leaf).is_some_and(|(language, _)| language == Language::ALL);
         let most = self.algebra.longest_name(state);
-        if !everything || !self.algebra.is_indifferent(state, &self.typed_beginning(typed, most)) {
+        if !everything || reading.is_noted() || !self.algebra.is_indifferent(state, &self.typed_beginning(typed, most))
+        {
             return Ok(None);
         }
-        let (space, parent) = (self.spelling.space, self.parent(stack));
+        let (space, parent) = (self.spelling.space, self.parent(reading.stack));
         let mut out = Vec::new();
         for (value, next) in self.algebra.anonymous_moves(state)? {
-            out.push(self.push(Frame::Colon { next, value, space }, parent));
+            let stack = self.push(Frame::Colon { next, value, space }, parent);
+            out.push(Reading { stack, noted: TypedId::NONE });
         }
         Ok(Some(self.config(&mut out)))
     }
@@ -501,18 +573,31 @@ impl Machine {
         while self.typed[at.0 as usize].length as usize > most + 1 {
             at = self.typed[at.0 as usize].before;
         }
-        self.typed_text(at)
+        self.typed_name(at)
     }
 
-    fn typed_text(&self, typed: TypedId) -> String {
-        let mut chars = Vec::new();
-        let mut at = typed;
-        while at != TypedId(0) {
+    fn typed_name(&self, typed: TypedId) -> String {
+        let mut chars = self.typed_from(typed, 0);
+        chars.reverse();
+        chars.into_iter().filter_map(char::from_u32).collect()
+    }
+
+    /// A noted text from an offset on.
+    fn typed_text(&self, noted: TypedId, start: u32) -> String {
+        let mut bytes: Vec<u8> = self.typed_from(noted, start).into_iter().map(|b| b as u8).collect();
+        bytes.reverse();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The characters behind the first `start`, the last one first.
+    fn typed_from(&self, typed: TypedId, start: u32) -> Vec<u32> {
+        let (mut at, mut out) = (typed, Vec::new());
+        while at != TypedId::EMPTY && self.typed[at.0 as usize].length > start {
             let typed = self.typed[at.0 as usize];
-            chars.extend(char::from_u32(typed.last));
+            out.push(typed.last);
             at = typed.before;
         }
-        chars.iter().rev().collect()
+        out
     }
 
     fn step_array(
@@ -521,19 +606,37 @@ impl Machine {
         phase: Phase,
         parent: StackId,
         byte: u8,
-        out: &mut Vec<StackId>,
+        noted: TypedId,
+        out: &mut Vec<Reading>,
     ) -> Result<(), SchemaError> {
         let space = self.spelling.space;
+        let then = |machine: &mut Self, noted| match noted {
+            TypedId::NONE => noted,
+            _ => machine.type_char(noted, u32::from(byte)),
+        };
         match (phase, byte) {
-            (Phase::Start | Phase::After, b']') if self.algebra.array_may_end(state) => out.push(parent),
+            (Phase::Start | Phase::After, b']') if self.algebra.array_may_end(state) => {
+                let noted = then(self, noted);
+                out.push(self.leave_value(parent, noted)?);
+            }
             (Phase::After, b',') if !self.algebra.array_moves(state)?.is_empty() => {
-                out.push(self.push(Frame::Array { state, phase: Phase::Next, space }, parent));
+                let noted = then(self, noted);
+                let frame = Frame::Array { state, phase: Phase::Next, space, item: None };
+                out.push(Reading { stack: self.push(frame, parent), noted });
             }
             (Phase::After, _) | (_, b']') => {}
             (Phase::Start | Phase::Next, _) => {
                 for (value, next) in self.algebra.array_moves(state)? {
-                    let array = self.push(Frame::Array { state: next, phase: Phase::After, space }, parent);
-                    self.begin_value(value, array, byte, out)?;
+                    let (noted, item) = if self.algebra.array_notes_item(next) {
+                        let noted = if noted == TypedId::NONE { TypedId::EMPTY } else { noted };
+                        (noted, Some(self.typed[noted.0 as usize].length))
+                    } else {
+                        (noted, None)
+                    };
+                    let frame = Frame::Array { state: next, phase: Phase::After, space, item };
+                    let array = self.push(frame, parent);
+                    let noted = then(self, noted);
+                    self.begin_value(value, array, noted, byte, out)?;
                 }
             }
         }

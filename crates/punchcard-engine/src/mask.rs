@@ -6,7 +6,7 @@
 //! behind the quote only the different rests are tried, in a trie of their own.
 
 use crate::leaf::{Encoding, LeafId};
-use crate::machine::{ConfigId, Frame, Machine, StackId};
+use crate::machine::{ConfigId, Frame, Machine, Reading};
 use crate::trie::Trie;
 use crate::vocabulary::Vocabulary;
 use punchcard_automata::Language;
@@ -52,19 +52,24 @@ impl Machine {
         words: &mut [u32],
     ) -> Result<(), SchemaError> {
         let mut others = Vec::new();
-        for i in 0..self.stacks_of(config).len() {
-            let stack = self.stacks_of(config)[i];
-            match self.frame(stack) {
+        for i in 0..self.readings_of(config).len() {
+            let reading = self.readings_of(config)[i];
+            match self.frame(reading.stack) {
                 Frame::Text { leaf } if self.leaves.language(leaf).is_some() => {
                     let mask = self.text_mask(vocabulary, leaf)?;
                     mask.inside.iter().zip(words.iter_mut()).for_each(|(from, to)| *to |= from);
-                    let after = self.config(&mut vec![self.parent(stack)]);
-                    self.walk(&mask.rests, after, words)?;
+                    if reading.is_noted() {
+                        let from = self.config(&mut vec![reading]);
+                        self.walk(&mask.crossing, from, words)?;
+                    } else {
+                        let after = self.config(&mut vec![reading.behind(self.parent(reading.stack))]);
+                        self.walk(&mask.rests, after, words)?;
+                    }
                 }
                 Frame::Key { leaf, .. } if self.leads_anywhere(leaf) => {
-                    self.key_mask(vocabulary, stack, leaf, words)?
+                    self.key_mask(vocabulary, reading, leaf, words)?
                 }
-                _ => others.push(stack),
+                _ => others.push(reading),
             }
         }
         if !others.is_empty() {
@@ -109,7 +114,7 @@ impl Machine {
     fn key_mask(
         &mut self,
         vocabulary: &Vocabulary,
-        stack: StackId,
+        reading: Reading,
         leaf: LeafId,
         words: &mut [u32],
     ) -> Result<(), SchemaError> {
@@ -120,8 +125,8 @@ impl Machine {
             mask.inside.iter().zip(words.iter_mut()).for_each(|(from, to)| *to |= from);
             mask
         };
-        let config = self.config(&mut vec![stack]);
-        match self.after_any_name(stack)? {
+        let config = self.config(&mut vec![reading]);
+        match self.after_any_name(reading)? {
             Some(after) => {
                 self.walk(&mask.near_rests, after, words)?;
                 // A further name in the same token must differ from this one.

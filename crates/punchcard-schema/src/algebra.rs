@@ -2,6 +2,7 @@
 
 use crate::array::ArrayState;
 use crate::compile::Registry;
+use crate::constant::{Const, Constants};
 use crate::error::{SchemaError, SchemaErrorKind};
 use crate::formula::{Formula, Formulas, FxMap, Node, Type};
 use crate::json::{Json, JsonLimits, ValueId};
@@ -31,6 +32,7 @@ pub struct Algebra {
     /// The regular languages.
     pub languages: Languages,
     pub(crate) formulas: Formulas,
+    pub(crate) constants: Constants,
     pub(crate) json: Json,
     pub(crate) registry: Registry,
     pub(crate) options: Options,
@@ -81,6 +83,7 @@ impl Algebra {
         let mut algebra = Algebra {
             languages,
             formulas: Formulas::default(),
+            constants: Constants::default(),
             json,
             registry,
             options,
@@ -120,7 +123,11 @@ impl Algebra {
 
     /// An estimate of the bytes on the heap.
     pub fn memory_size(&self) -> usize {
-        self.languages.memory_size() + self.formulas.memory_size() + self.json.len() * 96 + self.objects.memory_size()
+        self.languages.memory_size()
+            + self.formulas.memory_size()
+            + self.constants.memory_size()
+            + self.json.len() * 96
+            + self.objects.memory_size()
     }
 
     /// What may stand where a value of the formula is expected.
@@ -272,6 +279,49 @@ impl Algebra {
         self.depends = depends;
         self.restricting = restricting;
         answer
+    }
+
+    /// Partial derivatives of "equal to one of the constants" by a part that `take` splits off: constants that agree in the
+    /// part stay together. The steps, and the parts.
+    pub(crate) fn step_constants(
+        &mut self,
+        t: Type,
+        constants: &[Const],
+        take: impl Fn(&mut Constants, Const) -> Option<(Const, Const)>,
+    ) -> (Vec<(Formula, Formula)>, Vec<Const>) {
+        let mut rests: FxMap<Const, Vec<Const>> = FxMap::default();
+        let mut parts = Vec::new();
+        for &constant in constants {
+            if let Some((part, rest)) = take(&mut self.constants, constant) {
+                let known = rests.entry(part).or_default();
+                if known.is_empty() {
+                    parts.push(part);
+                }
+                known.push(rest);
+            }
+        }
+        // Parts that leave the same rests are one alternative.
+        let mut groups: Vec<(Formula, Vec<Const>)> = Vec::new();
+        let mut places: FxMap<Formula, usize> = FxMap::default();
+        for &part in &parts {
+            let rest = self.formulas.among(t, rests.remove(&part).unwrap_or_default());
+            let place = *places.entry(rest).or_insert(groups.len());
+            if place == groups.len() {
+                groups.push((rest, Vec::new()));
+            }
+            groups[place].1.push(part);
+        }
+        let steps = groups.into_iter().map(|(rest, parts)| (self.equal_to(&parts), rest)).collect();
+        (steps, parts)
+    }
+
+    /// The same for "equal to none of them".
+    pub(crate) fn unlike(&mut self, (steps, parts): (Vec<(Formula, Formula)>, Vec<Const>)) -> Vec<(Formula, Formula)> {
+        let mut out: Vec<(Formula, Formula)> =
+            steps.into_iter().map(|(v, rest)| (v, self.formulas.not(rest))).collect();
+        let known = self.equal_to(&parts);
+        out.push((self.formulas.not(known), Formula::TRUE));
+        out
     }
 
     /// The language of the strings that the formula admits, decoded.

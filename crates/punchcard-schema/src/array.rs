@@ -4,8 +4,9 @@
 //! absolute; the index saturates where no range begins or ends any more, so that long arrays come back to the same state.
 
 use crate::algebra::Algebra;
+use crate::constant::Const;
 use crate::error::SchemaError;
-use crate::formula::{Formula, FxMap, NO_END, Node};
+use crate::formula::{Formula, FxMap, NO_END, Node, Type};
 
 /// An array that is being read, between two items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,6 +20,36 @@ pub struct ArrayState {
 pub struct Memory {
     bounds: FxMap<Formula, u32>,
     moves: FxMap<ArrayState, Vec<(Formula, ArrayState)>>,
+    /// Whether formulas speak of equal items.
+    pub(crate) compares: FxMap<Formula, bool>,
+}
+
+/// Past the last bound, with nothing but universal statements, counts and wanted items, every item is like every other.
+pub(crate) struct Steady {
+    /// What every item satisfies.
+    pub(crate) every: Formula,
+    /// Items that are wanted, and how many.
+    pub(crate) wanted: Vec<(Formula, u32)>,
+    pub(crate) least: u32,
+    pub(crate) most: u32,
+}
+
+impl Steady {
+    /// How many items are wanted, each taken for itself.
+    pub(crate) fn sum(&self) -> u32 {
+        self.wanted.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
+    }
+
+    /// Items that make the array complete, each wish met by an item of its own; `None` if there is no room for that.
+    pub(crate) fn to_come(&self) -> Option<Vec<(Formula, u32)>> {
+        if self.sum().max(self.least) > self.most {
+            return None;
+        }
+        let mut items = self.wanted.clone();
+        let more = self.least.saturating_sub(self.sum());
+        items.extend((more > 0).then_some((self.every, more)));
+        Some(items)
+    }
 }
 
 impl Algebra {
@@ -33,6 +64,7 @@ impl Algebra {
             Node::And(items) => items.iter().all(|&i| self.array_holds(i)),
             Node::Or(items) => items.iter().any(|&i| self.array_holds(i)),
             Node::Not(inner) => !self.array_holds(*inner),
+            Node::Among(_, list) => list.contains(&Const::EMPTY_ARRAY),
             _ => false,
         }
     }
@@ -58,7 +90,7 @@ impl Algebra {
         bound
     }
 
-    fn array_steps(&mut self, state: ArrayState) -> Result<Vec<(Formula, ArrayState)>, SchemaError> {
+    pub(crate) fn array_steps(&mut self, state: ArrayState) -> Result<Vec<(Formula, ArrayState)>, SchemaError> {
         let steps = self.step_item(state.residual, state.index)?;
         Ok(steps
             .into_iter()
@@ -75,8 +107,15 @@ impl Algebra {
             return Ok(known.clone());
         }
         let mut moves = Vec::new();
-        for (value, next) in self.array_steps(state)? {
-            if self.is_satisfiable(value)? && self.array_is_viable(next)? {
+        for (mut value, next) in self.array_steps(state)? {
+            let viable = if self.compares_items(next.residual) {
+                let allowed = self.items_that_leave_a_way(next)?;
+                value = self.formulas.and([value, allowed]);
+                true
+            } else {
+                self.array_is_viable(next)?
+            };
+            if viable && self.is_satisfiable(value)? {
                 moves.push((value, next));
             }
         }
@@ -103,7 +142,28 @@ impl Algebra {
                 }
                 Ok(out)
             }
+            Node::Among(_, ref list) => {
+                let list = list.clone();
+                Ok(self.step_constants(Type::Array, &list, |c, of| c.first_item(of)).0)
+            }
+            // A fresh item stays unequal to those before; what it is itself is noted when it has been read.
+            Node::Repeats(ref list) => {
+                let list = list.clone();
+                let known = self.equal_to(&list);
+                let fresh = self.formulas.not(known);
+                Ok(self.merge_steps(vec![(known, Formula::TRUE), (fresh, f)]))
+            }
             Node::Not(inner) => match *self.formulas.node(inner) {
+                Node::Among(_, ref list) => {
+                    let list = list.clone();
+                    let steps = self.step_constants(Type::Array, &list, |c, of| c.first_item(of));
+                    Ok(self.unlike(steps))
+                }
+                Node::Repeats(ref list) => {
+                    let list = list.clone();
+                    let known = self.equal_to(&list);
+                    Ok(vec![(self.formulas.not(known), f)])
+                }
                 Node::Item { from, to, value, count } => {
                     if index >= to {
                         return Ok(vec![(Formula::TRUE, Formula::TRUE)]);
@@ -150,49 +210,56 @@ impl Algebra {
         if self.array_may_end(state) {
             return Ok(true);
         }
-        if let Some(answer) = self.steady_items(state)? {
-            return Ok(answer);
+        if self.compares_items(state.residual) {
+            return self.search_compared(state);
+        }
+        if let Some(steady) = self.steady(state) {
+            if !self.is_satisfiable(steady.every)? || steady.least > steady.most {
+                return Ok(false);
+            }
+            for &(value, _) in &steady.wanted {
+                if !self.is_satisfiable(value)? {
+                    return Ok(false);
+                }
+            }
+            // One item may serve several wishes: only with too little room for one each does that matter.
+            if steady.to_come().is_some() {
+                return Ok(true);
+            }
         }
         Ok(!self.array_moves(state)?.is_empty())
     }
 
-    /// Past the last bound, with nothing but universal statements, counts and wanted items, every item is like every
-    /// other, and the answer needs no steps. `None` if the residual is of another kind.
-    fn steady_items(&mut self, state: ArrayState) -> Result<Option<bool>, SchemaError> {
+    /// What is left to come where every item is like every other; `None` if the residual is of another kind.
+    pub(crate) fn steady(&mut self, state: ArrayState) -> Option<Steady> {
         if state.index < self.last_bound(state.residual) {
-            return Ok(None);
+            return None;
         }
         let items: Vec<Formula> = match self.formulas.node(state.residual) {
             Node::And(items) => items.to_vec(),
             _ => vec![state.residual],
         };
-        let (mut every, mut wanted, mut least, mut most) = (Vec::new(), Vec::new(), 0u32, u32::MAX);
+        let mut steady = Steady { every: Formula::TRUE, wanted: Vec::new(), least: 0, most: u32::MAX };
+        let mut every = Vec::new();
         for item in items {
             match *self.formulas.node(item) {
                 Node::True => {}
-                Node::Item { to: NO_END, value: Formula::TRUE, count, .. } => least = least.max(count),
-                Node::Item { to: NO_END, value, count, .. } => wanted.push((value, count)),
+                Node::Item { to: NO_END, value: Formula::TRUE, count, .. } => steady.least = steady.least.max(count),
+                Node::Item { to: NO_END, value, count, .. } => steady.wanted.push((value, count)),
                 Node::Not(inner) => match *self.formulas.node(inner) {
-                    Node::Item { to: NO_END, value: Formula::TRUE, count, .. } => most = most.min(count - 1),
+                    Node::Item { to: NO_END, value: Formula::TRUE, count, .. } => {
+                        steady.most = steady.most.min(count - 1);
+                    }
                     Node::Item { to: NO_END, value, count: 1, .. } => every.push(self.formulas.not(value)),
-                    _ => return Ok(None),
+                    _ => return None,
                 },
-                _ => return Ok(None),
+                _ => return None,
             }
         }
-        let every = self.formulas.and(every);
-        if !self.is_satisfiable(every)? || least > most {
-            return Ok(Some(false));
+        steady.every = self.formulas.and(every);
+        for (value, _) in &mut steady.wanted {
+            *value = self.formulas.and([*value, steady.every]);
         }
-        let mut sum = 0u32;
-        for &(value, count) in &wanted {
-            let value = self.formulas.and([every, value]);
-            if !self.is_satisfiable(value)? {
-                return Ok(Some(false));
-            }
-            sum = sum.saturating_add(count);
-        }
-        // One item may serve several wishes: only with too little room for one each does that matter.
-        Ok(if sum <= most { Some(true) } else { None })
+        Some(steady)
     }
 }

@@ -5,6 +5,7 @@
 //! existential ones: `properties: {p: S}` is "no member p has a value outside S". So negation needs no atoms of its own,
 //! and it is pushed inward when a formula is built; it stops at atoms and at schemas that are not resolved yet.
 
+use crate::constant::Const;
 use crate::json::ValueId;
 use hashbrown::HashMap;
 use punchcard_automata::{Decimal, Language};
@@ -125,6 +126,10 @@ pub(crate) enum Node {
         value: Formula,
         count: u32,
     },
+    /// An array or object (the type says which) that is equal to one of the constants, which are sorted.
+    Among(Type, Box<[Const]>),
+    /// An array with two equal items, or with one that is equal to one of the constants, which are sorted.
+    Repeats(Box<[Const]>),
     /// True of every object; remembers the order in which a schema declares its properties.
     Declared(u32),
     /// A schema at a place in a document; `scope` is the id of the dynamic scope in which it was reached.
@@ -141,7 +146,8 @@ impl Node {
             Node::Text(_) => Some(Type::String),
             Node::Number(_) => Some(Type::Number),
             Node::Member { .. } | Node::Members(_) | Node::Declared(_) => Some(Type::Object),
-            Node::Item { .. } => Some(Type::Array),
+            Node::Item { .. } | Node::Repeats(_) => Some(Type::Array),
+            Node::Among(t, _) => Some(*t),
             _ => None,
         }
     }
@@ -155,6 +161,7 @@ pub struct Formulas {
     names: Vec<Box<str>>,
     name_ids: FxMap<Box<str>, Name>,
     orders: Vec<Box<[Name]>>,
+    order_ids: FxMap<Box<[Name]>, u32>,
 }
 
 impl Default for Formulas {
@@ -165,6 +172,7 @@ impl Default for Formulas {
             names: Vec::new(),
             name_ids: FxMap::default(),
             orders: Vec::new(),
+            order_ids: FxMap::default(),
         };
         store.intern(Node::False);
         store.intern(Node::True);
@@ -217,8 +225,16 @@ impl Formulas {
     }
 
     pub(crate) fn declared(&mut self, names: Vec<Name>) -> Formula {
-        self.orders.push(names.into());
-        let id = (self.orders.len() - 1) as u32;
+        let names: Box<[Name]> = names.into();
+        let id = match self.order_ids.get(&names) {
+            Some(&id) => id,
+            None => {
+                let id = self.orders.len() as u32;
+                self.orders.push(names.clone());
+                self.order_ids.insert(names, id);
+                id
+            }
+        };
         self.intern(Node::Declared(id))
     }
 
@@ -268,6 +284,13 @@ impl Formulas {
             }
             _ => true,
         });
+        if list.iter().any(|&i| self.constants_of(i).is_some()) {
+            self.merge_constants(&mut list, all);
+            if list.contains(&absorbing) {
+                return absorbing;
+            }
+            list.retain(|&i| i != neutral);
+        }
         if let Some(t) = types {
             let t = self.types(t);
             if t == absorbing {
@@ -289,6 +312,67 @@ impl Formulas {
             _ if all => self.intern(Node::And(list.into())),
             _ => self.intern(Node::Or(list.into())),
         }
+    }
+
+    /// The constants of `Among` (`true`) or of its negation.
+    fn constants_of(&self, f: Formula) -> Option<(bool, Type, &[Const])> {
+        match self.node(f) {
+            Node::Among(t, list) => Some((true, *t, list)),
+            Node::Not(inner) => match self.node(*inner) {
+                Node::Among(t, list) => Some((false, *t, list)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Makes one of all statements about constants of one type: the sets are intersected, united and subtracted.
+    fn merge_constants(&mut self, list: &mut Vec<Formula>, all: bool) {
+        for t in [Type::Array, Type::Object] {
+            let mut sets: [Option<Vec<Const>>; 2] = [None, None];
+            for &item in list.iter() {
+                let Some((among, _, more)) = self.constants_of(item).filter(|&(_, u, _)| u == t) else { continue };
+                match &mut sets[usize::from(among)] {
+                    set @ None => *set = Some(more.to_vec()),
+                    // In "and", being among two sets is being among what they share; not being among them, among neither.
+                    Some(set) if among == all => set.retain(|c| more.binary_search(c).is_ok()),
+                    Some(set) => {
+                        set.extend_from_slice(more);
+                        set.sort_unstable();
+                        set.dedup();
+                    }
+                }
+            }
+            let merged = match sets {
+                [None, None] => continue,
+                [Some(out), Some(mut among)] if all => {
+                    among.retain(|c| out.binary_search(c).is_err());
+                    self.among(t, among)
+                }
+                [Some(mut out), Some(among)] => {
+                    out.retain(|c| among.binary_search(c).is_err());
+                    let out = self.among(t, out);
+                    self.not(out)
+                }
+                [None, Some(among)] => self.among(t, among),
+                [Some(out), None] => {
+                    let out = self.among(t, out);
+                    self.not(out)
+                }
+            };
+            list.retain(|&i| self.constants_of(i).is_none_or(|(_, u, _)| u != t));
+            list.push(merged);
+        }
+    }
+
+    /// Arrays or objects that are equal to one of the constants.
+    pub(crate) fn among(&mut self, t: Type, mut constants: Vec<Const>) -> Formula {
+        if constants.is_empty() {
+            return Formula::FALSE;
+        }
+        constants.sort_unstable();
+        constants.dedup();
+        self.intern(Node::Among(t, constants.into()))
     }
 
     /// Values in exactly one of the formulas.

@@ -10,8 +10,10 @@
 pub mod algebra;
 pub mod array;
 pub mod compile;
+mod constant;
 pub mod draft;
 pub mod error;
+mod example;
 mod exclusive;
 pub mod formula;
 pub mod json;
@@ -21,6 +23,7 @@ pub mod number;
 pub mod object;
 pub mod options;
 mod satisfy;
+mod unique;
 
 pub use algebra::{Algebra, ValueShape};
 pub use array::ArrayState;

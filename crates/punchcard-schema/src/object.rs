@@ -7,6 +7,7 @@
 //! schema itself negates.
 
 use crate::algebra::Algebra;
+use crate::constant::Const;
 use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, Keys, Name, Node, Type};
 use crate::options::PropertyOrder;
@@ -52,6 +53,13 @@ pub struct ObjectState {
     place: u32,
     /// Names that may not come again (the id of a sorted list).
     seen: u32,
+}
+
+/// Members that must come, each with what is asked of its value, and bounds on their number.
+struct Wanted {
+    members: Vec<(Name, Vec<Formula>)>,
+    least: u32,
+    most: u32,
 }
 
 /// One way to treat a member: a formula for its value, and what comes after it.
@@ -184,7 +192,13 @@ impl Algebra {
     fn survey(&self, f: Formula, order: &mut Vec<Name>, named: &mut Vec<Name>, patterns: &mut Vec<Language>) {
         match self.formulas.node(f) {
             Node::And(items) | Node::Or(items) => items.iter().for_each(|&i| self.survey(i, order, named, patterns)),
-            Node::Not(inner) => self.survey(*inner, order, named, patterns),
+            Node::Not(inner) => match self.formulas.node(*inner) {
+                Node::Among(_, list) => {
+                    named.extend(list.iter().flat_map(|&c| self.constants.members(c)).map(|m| m.0));
+                }
+                _ => self.survey(*inner, order, named, patterns),
+            },
+            Node::Among(_, list) => list.iter().for_each(|&c| order.extend_from_slice(self.constants.order(c))),
             Node::Declared(list) => order.extend_from_slice(self.formulas.order(*list)),
             Node::Member { keys: Keys::One(name), .. } => named.push(*name),
             Node::Member { keys: Keys::In(names), .. } => patterns.push(*names),
@@ -261,12 +275,13 @@ impl Algebra {
             Node::And(items) => items.iter().all(|&i| self.holds_at_end(i)),
             Node::Or(items) => items.iter().any(|&i| self.holds_at_end(i)),
             Node::Not(inner) => !self.holds_at_end(*inner),
+            Node::Among(_, list) => list.contains(&Const::EMPTY_OBJECT),
             _ => false,
         }
     }
 
     /// The ways to treat a member of this name, also those that cannot be finished.
-    fn object_steps(&mut self, state: ObjectState, name: Name) -> Result<Vec<Move>, SchemaError> {
+    pub(crate) fn object_steps(&mut self, state: ObjectState, name: Name) -> Result<Vec<Move>, SchemaError> {
         let spec = self.specs[state.spec as usize].clone();
         let declared = self.options.property_order == PropertyOrder::Declared;
         let place = spec.place.get(&name).copied();
@@ -318,6 +333,11 @@ impl Algebra {
         }
         match self.formulas.node(f) {
             Node::Member { keys: Keys::One(name), .. } if names.contains(name) => Formula::FALSE,
+            Node::Among(t, list) => {
+                let (t, mut list) = (*t, list.to_vec());
+                list.retain(|&c| !self.constants.members(c).iter().any(|(name, _)| names.contains(name)));
+                self.formulas.among(t, list)
+            }
             &Node::Not(inner) => {
                 let inner = self.without(inner, names);
                 self.formulas.not(inner)
@@ -353,7 +373,7 @@ impl Algebra {
     /// Whether a member of this name can change the residual.
     fn touches(&mut self, f: Formula, name: Name) -> bool {
         match *self.formulas.node(f) {
-            Node::Members(_) => true,
+            Node::Members(_) | Node::Among(..) => true,
             Node::Member { keys, .. } => self.speaks_of(keys, name),
             Node::Not(inner) => self.touches(inner, name),
             Node::And(ref items) | Node::Or(ref items) => {
@@ -382,7 +402,16 @@ impl Algebra {
                 let less = if count == 1 { Formula::TRUE } else { self.formulas.members(count - 1) };
                 same(less)
             }
+            Node::Among(_, ref list) => {
+                let list = list.clone();
+                Ok(self.step_constants(Type::Object, &list, |c, of| c.take_member(of, name)).0)
+            }
             Node::Not(inner) => match *self.formulas.node(inner) {
+                Node::Among(_, ref list) => {
+                    let list = list.clone();
+                    let steps = self.step_constants(Type::Object, &list, |c, of| c.take_member(of, name));
+                    Ok(self.unlike(steps))
+                }
                 Node::Member { keys, value } => {
                     if !self.speaks_of(keys, name) {
                         return same(f);
@@ -431,7 +460,7 @@ impl Algebra {
         left: Vec<(Formula, Formula)>,
         right: &[(Formula, Formula)],
     ) -> Result<Vec<(Formula, Formula)>, SchemaError> {
-        if left.len() * right.len() > self.options.limits.max_alternatives {
+        if left.len().min(right.len()) > 1 && left.len() * right.len() > self.options.limits.max_alternatives {
             return Err(self.too_many_alternatives("alternatives"));
         }
         let mut out = Vec::with_capacity(left.len() * right.len());
@@ -575,15 +604,7 @@ impl Algebra {
         if let Some(answer) = self.independent_members(state)? {
             return Ok(answer);
         }
-        let spec = self.specs[state.spec as usize].clone();
-        let mut names: Vec<Name> = spec.order.iter().skip(state.place as usize).copied().collect();
-        names.extend(&spec.others);
-        for class in &spec.classes {
-            let left = self.minus_seen(class.names, state.seen);
-            if let Some(text) = self.languages.example(left)? {
-                names.push(self.formulas.name(&text));
-            }
-        }
+        let names = self.names_to_try(state)?;
         // Whatever keeps the object from ending must change; only members that it speaks of can do that, and each change
         // makes the residual smaller.
         let missing: Vec<Formula> = match self.formulas.node(state.residual) {
@@ -606,6 +627,20 @@ impl Algebra {
             }
         }
         Ok(false)
+    }
+
+    /// All names that are spoken of and may still come, and one of each class of others.
+    pub(crate) fn names_to_try(&mut self, state: ObjectState) -> Result<Vec<Name>, SchemaError> {
+        let spec = self.specs[state.spec as usize].clone();
+        let mut names: Vec<Name> = spec.order.iter().skip(state.place as usize).copied().collect();
+        names.extend(&spec.others);
+        for class in &spec.classes {
+            let left = self.minus_seen(class.names, state.seen);
+            if let Some(text) = self.languages.example(left)? {
+                names.push(self.formulas.name(&text));
+            }
+        }
+        Ok(names)
     }
 
     /// Whether a part of the residual could still come true, each of its atoms taken for itself. `false` is certain.
@@ -649,33 +684,44 @@ impl Algebra {
                 && spec.place.get(&name).is_some_and(|&place| place < state.place)
     }
 
-    /// The usual residual: each name that must come stands for itself, beside bounds on their number. Then no search over
-    /// orders is needed. `None` if the residual is of another kind.
-    fn independent_members(&mut self, state: ObjectState) -> Result<Option<bool>, SchemaError> {
-        let items: Vec<Formula> = match self.formulas.node(state.residual) {
+    /// The usual residual: each name that must come stands for itself, beside bounds on their number. `None` if the
+    /// residual is of another kind.
+    fn wanted(&self, residual: Formula) -> Option<Wanted> {
+        let items: Vec<Formula> = match self.formulas.node(residual) {
             Node::And(items) => items.to_vec(),
-            _ => vec![state.residual],
+            _ => vec![residual],
         };
-        let (mut needed, mut least, mut most) = (FxMap::<Name, Vec<Formula>>::default(), 0, u32::MAX);
+        let mut wanted = Wanted { members: Vec::new(), least: 0, most: u32::MAX };
+        let mut places = FxMap::<Name, usize>::default();
         for item in items {
             match *self.formulas.node(item) {
                 Node::True | Node::Declared(_) => {}
-                Node::Member { keys: Keys::One(name), value } => needed.entry(name).or_default().push(value),
-                Node::Members(n) => least = least.max(n),
+                Node::Member { keys: Keys::One(name), value } => {
+                    let place = *places.entry(name).or_insert(wanted.members.len());
+                    if place == wanted.members.len() {
+                        wanted.members.push((name, Vec::new()));
+                    }
+                    wanted.members[place].1.push(value);
+                }
+                Node::Members(n) => wanted.least = wanted.least.max(n),
                 Node::Not(inner) => match *self.formulas.node(inner) {
-                    Node::Members(n) => most = most.min(n - 1),
-                    _ => return Ok(None),
+                    Node::Members(n) => wanted.most = wanted.most.min(n - 1),
+                    _ => return None,
                 },
-                _ => return Ok(None),
+                _ => return None,
             }
         }
-        let spec = self.specs[state.spec as usize].clone();
-        let declared = self.options.property_order == PropertyOrder::Declared;
-        let count = needed.len() as u32;
-        if count.max(least) > most {
+        Some(wanted)
+    }
+
+    /// With the usual residual no search over orders is needed. `None` if the residual is of another kind.
+    fn independent_members(&mut self, state: ObjectState) -> Result<Option<bool>, SchemaError> {
+        let Some(wanted) = self.wanted(state.residual) else { return Ok(None) };
+        let count = wanted.members.len() as u32;
+        if count.max(wanted.least) > wanted.most {
             return Ok(Some(false));
         }
-        for (name, values) in &needed {
+        for (name, values) in &wanted.members {
             if self.is_gone(state, *name) {
                 return Ok(Some(false));
             }
@@ -685,24 +731,21 @@ impl Algebra {
                 return Ok(Some(false));
             }
         }
-        if least <= count {
+        if wanted.least <= count {
             return Ok(Some(true));
         }
         // More members are wanted than are named: count the others that can be had.
         let mut have = count;
-        let from = if declared { state.place as usize } else { 0 };
-        let candidates: Vec<Name> = spec.order[from..].iter().chain(&spec.others).copied().collect();
-        for name in candidates {
-            if have >= least {
+        for name in self.optional_names(state, &wanted) {
+            if have >= wanted.least {
                 break;
             }
-            if !self.is_gone(state, name) && !needed.contains_key(&name) {
-                let value = self.member_value(state.spec, name);
-                have += u32::from(self.is_satisfiable(value)?);
-            }
+            let value = self.member_value(state.spec, name);
+            have += u32::from(self.is_satisfiable(value)?);
         }
+        let spec = self.specs[state.spec as usize].clone();
         for class in &spec.classes {
-            if have >= least {
+            if have >= wanted.least {
                 break;
             }
             let value = self.member_value(state.spec, class.example);
@@ -710,10 +753,52 @@ impl Algebra {
                 let left = self.minus_seen(class.names, state.seen);
                 have = have.saturating_add(match class.size {
                     Some(_) => self.languages.as_texts(left).map_or(u32::MAX, |t| t.len() as u32),
-                    None => self.languages.count_up_to(left, least)?,
+                    None => self.languages.count_up_to(left, wanted.least)?,
                 });
             }
         }
-        Ok(Some(have >= least))
+        Ok(Some(have >= wanted.least))
+    }
+
+    /// Names that are spoken of, may still come, and need not.
+    fn optional_names(&self, state: ObjectState, wanted: &Wanted) -> Vec<Name> {
+        let spec = &self.specs[state.spec as usize];
+        let names = spec.order.iter().chain(&spec.others).copied();
+        let is_wanted = |name: Name| wanted.members.iter().any(|&(other, _)| other == name);
+        names.filter(|&name| !self.is_gone(state, name) && !is_wanted(name)).collect()
+    }
+
+    /// Members that complete an object that is known to have an example, in an order that is allowed. `None` if the
+    /// residual is of another kind than the usual one.
+    pub(crate) fn independent_example(
+        &mut self,
+        state: ObjectState,
+    ) -> Result<Option<Vec<(Name, Formula)>>, SchemaError> {
+        let Some(wanted) = self.wanted(state.residual) else { return Ok(None) };
+        let mut members = Vec::with_capacity(wanted.members.len());
+        for (name, values) in &wanted.members {
+            let value = self.member_value(state.spec, *name);
+            members.push((*name, self.formulas.and(values.iter().copied().chain([value]))));
+        }
+        let least = wanted.least as usize;
+        for name in self.optional_names(state, &wanted) {
+            let value = self.member_value(state.spec, name);
+            if members.len() < least && self.is_satisfiable(value)? {
+                members.push((name, value));
+            }
+        }
+        let spec = self.specs[state.spec as usize].clone();
+        for class in &spec.classes {
+            let value = self.member_value(state.spec, class.example);
+            let mut left = self.minus_seen(class.names, state.seen);
+            while members.len() < least && self.is_satisfiable(value)? {
+                let Some(text) = self.languages.example(left)? else { break };
+                members.push((self.formulas.name(&text), value));
+                let taken = self.languages.literal(&text);
+                left = self.languages.difference(left, taken);
+            }
+        }
+        members.sort_by_key(|(name, _)| spec.place.get(name).copied().unwrap_or(u32::MAX));
+        Ok(Some(members))
     }
 }

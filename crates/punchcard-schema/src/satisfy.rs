@@ -11,7 +11,7 @@ use crate::formula::{Formula, FxMap, Type};
 use crate::object::ObjectState;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Question {
+pub(crate) enum Question {
     Value(Formula),
     Object(ObjectState),
     Array(ArrayState),
@@ -20,7 +20,9 @@ enum Question {
 /// The memory of the search.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
-    known: FxMap<Question, bool>,
+    /// Certain answers: "no", or "yes" and when it was found, later than every answer that it rests on.
+    known: FxMap<Question, Option<u32>>,
+    found_so_far: u32,
     /// Questions met in this round that are not answered with yes.
     open: FxMap<Question, ()>,
     running: bool,
@@ -45,6 +47,11 @@ impl Search {
 
     pub(crate) fn resume(&mut self, paused: Paused) {
         Paused { open: self.open, running: self.running, found: self.found } = paused;
+    }
+
+    /// When the question was found to be answered with yes.
+    pub(crate) fn found(&self, question: Question) -> Option<u32> {
+        *self.known.get(&question)?
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -74,7 +81,7 @@ impl Algebra {
 
     fn answer(&mut self, question: Question) -> Result<bool, SchemaError> {
         if let Some(&known) = self.search.known.get(&question) {
-            return Ok(known);
+            return Ok(known.is_some());
         }
         if self.search.running {
             return self.attempt(question);
@@ -95,7 +102,7 @@ impl Algebra {
             }
             if !self.search.found {
                 let open = std::mem::take(&mut self.search.open);
-                self.search.known.extend(open.into_keys().map(|q| (q, false)));
+                self.search.known.extend(open.into_keys().map(|q| (q, None)));
                 return Ok(false);
             }
         }
@@ -103,7 +110,7 @@ impl Algebra {
 
     fn attempt(&mut self, question: Question) -> Result<bool, SchemaError> {
         if let Some(&known) = self.search.known.get(&question) {
-            return Ok(known);
+            return Ok(known.is_some());
         }
         if self.search.open.insert(question, ()).is_some() {
             return Ok(false);
@@ -124,7 +131,8 @@ impl Algebra {
         })?;
         if yes {
             self.search.open.remove(&question);
-            self.search.known.insert(question, true);
+            self.search.found_so_far += 1;
+            self.search.known.insert(question, Some(self.search.found_so_far));
             self.search.found = true;
         }
         Ok(yes)

@@ -4,7 +4,7 @@ use crate::algebra::Algebra;
 use crate::compile::At;
 use crate::draft::Draft;
 use crate::error::SchemaError;
-use crate::formula::{Formula, NO_END, Type};
+use crate::formula::{Formula, NO_END, Node, Type};
 use crate::json::{Value, ValueId};
 
 impl Algebra {
@@ -102,7 +102,11 @@ pub(crate) fn max_items(a: &mut Algebra, at: At) -> Result<Formula, SchemaError>
 pub(crate) fn unique_items(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
     match a.json.get(at.value) {
         Value::Bool(false) => Ok(Formula::TRUE),
-        Value::Bool(true) => Err(a.unsupported(at, "Leave it out")),
+        Value::Bool(true) => {
+            let repeats = a.formulas.intern(Node::Repeats(Box::new([])));
+            let different = a.formulas.not(repeats);
+            Ok(a.if_array(vec![different]))
+        }
         _ => Err(a.invalid(at, "true or false")),
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::algebra::Algebra;
 use crate::compile::At;
+use crate::constant::{Const, Constant};
 use crate::draft::Draft;
 use crate::error::SchemaError;
-use crate::formula::{Formula, Keys, NO_END, NumberAtom, Type, Types};
+use crate::formula::{Formula, NumberAtom, Type, Types};
 use crate::json::{Value, ValueId};
 use punchcard_automata::Decimal;
 
@@ -37,79 +38,72 @@ pub(crate) fn types(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
 }
 
 pub(crate) fn constant(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    Ok(a.equal_to(at.value))
+    Ok(a.one_of_the_values(&[at.value]))
 }
 
 pub(crate) fn enumeration(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
     let items = a.list_of(at, "a list of values")?.to_vec();
-    // All strings together are one language: a trie instead of an alternative each.
-    let mut texts: Vec<String> = Vec::new();
-    let mut parts = Vec::new();
-    for item in items {
-        match a.json.get(item) {
-            Value::String(text) => texts.push(text.to_string()),
-            _ => {
-                let part = a.equal_to(item);
-                parts.push(part);
-            }
-        }
-    }
-    let texts = a.languages.texts(texts.iter().map(String::as_str));
-    parts.push(a.formulas.text(texts));
-    Ok(a.formulas.or(parts))
+    Ok(a.one_of_the_values(&items))
 }
 
 impl Algebra {
-    /// The values that are equal to a JSON value.
-    pub(crate) fn equal_to(&mut self, value: ValueId) -> Formula {
-        match self.json.get(value) {
-            Value::Null => self.formulas.types(Types::only(Type::Null)),
-            Value::Bool(b) => {
-                let t = if *b { Type::True } else { Type::False };
-                self.formulas.types(Types::only(t))
-            }
-            Value::Number(n) => {
-                let n = n.clone();
-                self.formulas.number(NumberAtom::Equal(n))
-            }
-            Value::String(text) => {
-                let text = text.clone();
-                let language = self.languages.literal(&text);
-                self.formulas.text(language)
-            }
+    fn one_of_the_values(&mut self, values: &[ValueId]) -> Formula {
+        let constants: Vec<Const> = values.iter().map(|&value| self.constant(value)).collect();
+        self.equal_to(&constants)
+    }
+
+    /// Interns a JSON value.
+    pub(crate) fn constant(&mut self, value: ValueId) -> Const {
+        let node = match self.json.get(value) {
+            Value::Null => Constant::Null,
+            Value::Bool(b) => Constant::Bool(*b),
+            Value::Number(n) => Constant::Number(n.clone()),
+            Value::String(text) => Constant::Text(text.clone()),
             Value::Array(items) => {
                 let items = items.clone();
-                let n = items.len() as u32;
-                let mut parts = vec![self.formulas.types(Types::only(Type::Array))];
-                parts.push(self.formulas.item(0, NO_END, Formula::TRUE, n));
-                let more = self.formulas.item(0, NO_END, Formula::TRUE, n + 1);
-                parts.push(self.formulas.not(more));
-                for (i, &item) in items.iter().enumerate() {
-                    let equal = stacker::maybe_grow(32 << 10, 1 << 20, || self.equal_to(item));
-                    let other = self.formulas.not(equal);
-                    let other = self.formulas.item(i as u32, i as u32 + 1, other, 1);
-                    parts.push(self.formulas.not(other));
-                }
-                self.formulas.and(parts)
+                return items.iter().rev().fold(Const::EMPTY_ARRAY, |rest, &item| {
+                    let item = stacker::maybe_grow(32 << 10, 1 << 20, || self.constant(item));
+                    self.constants.intern(Constant::Items(item, rest))
+                });
             }
             Value::Object(members) => {
                 let members = members.clone();
-                let mut parts = vec![self.formulas.types(Types::only(Type::Object))];
-                let more = self.formulas.members(members.len() as u32 + 1);
-                parts.push(self.formulas.not(more));
-                let mut names = Vec::new();
+                let mut list = Vec::with_capacity(members.len());
                 for (name, member) in members.iter() {
-                    let equal = stacker::maybe_grow(32 << 10, 1 << 20, || self.equal_to(*member));
-                    let name = self.formulas.name(name);
-                    names.push(name);
-                    parts.push(self.formulas.member(Keys::One(name), Formula::TRUE));
-                    let other = self.formulas.not(equal);
-                    let other = self.formulas.member(Keys::One(name), other);
-                    parts.push(self.formulas.not(other));
+                    let member = stacker::maybe_grow(32 << 10, 1 << 20, || self.constant(*member));
+                    list.push((self.formulas.name(name), member));
                 }
-                parts.push(self.formulas.declared(names));
-                self.formulas.and(parts)
+                return self.constants.object(list);
+            }
+        };
+        self.constants.intern(node)
+    }
+
+    /// The values that are equal to one of the constants.
+    pub(crate) fn equal_to(&mut self, constants: &[Const]) -> Formula {
+        let mut texts: Vec<&str> = Vec::new();
+        let mut parts = Vec::new();
+        let (mut arrays, mut objects) = (Vec::new(), Vec::new());
+        for &constant in constants {
+            match self.constants.get(constant) {
+                Constant::Null => parts.push(self.formulas.types(Types::only(Type::Null))),
+                Constant::Bool(b) => {
+                    let t = if *b { Type::True } else { Type::False };
+                    parts.push(self.formulas.types(Types::only(t)));
+                }
+                Constant::Number(n) => parts.push(self.formulas.number(NumberAtom::Equal(n.clone()))),
+                Constant::Text(text) => texts.push(text),
+                Constant::EmptyArray | Constant::Items(..) => arrays.push(constant),
+                Constant::Object(_) => objects.push(constant),
             }
         }
+        // All strings together are one language: a trie instead of an alternative each.
+        if !texts.is_empty() {
+            let texts = self.languages.texts(texts);
+            parts.push(self.formulas.text(texts));
+        }
+        parts.push(self.formulas.among(Type::Array, arrays));
+        parts.push(self.formulas.among(Type::Object, objects));
+        self.formulas.or(parts)
     }
 }
