@@ -8,6 +8,7 @@
 
 use crate::leaf::{Encoding, LeafId, Leaves};
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use punchcard_automata::{Language, Languages};
 use punchcard_schema::{Algebra, ArrayState, Formula, ObjectState, SchemaError};
 use rustc_hash::FxBuildHasher;
@@ -172,6 +173,17 @@ pub(crate) enum Frame {
 }
 
 impl Frame {
+    /// The frame without what it asks of the rest of a value; `None` if it asks nothing.
+    fn without_demands(mut self) -> Option<Frame> {
+        match &mut self {
+            Frame::Value { formula, .. } | Frame::Colon { value: formula, .. } => *formula = Formula::FALSE,
+            Frame::Object { state, .. } => *state = state.without_residual(),
+            Frame::Array { state, item: None, .. } => *state = state.without_residual(),
+            _ => return None,
+        }
+        Some(self)
+    }
+
     /// The same frame after white space.
     fn with_space(self, rest: Language) -> Frame {
         let mut frame = self;
@@ -318,9 +330,56 @@ impl Machine {
             let reading = self.configs[config.0 as usize][i];
             self.step_reading(reading, byte, &mut out)?;
         }
+        if out.len() > 1 {
+            self.join(&mut out);
+        }
         let next = self.config(&mut out);
         self.rows[config.0 as usize].set(byte, next);
         Ok(next)
+    }
+
+    /// Makes one reading of those that differ only in what they ask of the rest of a value.
+    fn join(&mut self, readings: &mut Vec<Reading>) {
+        let mut places: FxMap<(Frame, StackId, TypedId), usize> = FxMap::default();
+        let mut joined: Vec<Reading> = Vec::with_capacity(readings.len());
+        for &reading in readings.iter() {
+            let (frame, parent) = (self.frame(reading.stack), self.parent(reading.stack));
+            let Some(kind) = frame.without_demands() else {
+                joined.push(reading);
+                continue;
+            };
+            match places.entry((kind, parent, reading.noted)) {
+                Entry::Vacant(place) => {
+                    place.insert(joined.len());
+                    joined.push(reading);
+                }
+                Entry::Occupied(place) => {
+                    let other = self.frame(joined[*place.get()].stack);
+                    let frame = self.either(other, frame);
+                    joined[*place.get()].stack = self.push(frame, parent);
+                }
+            }
+        }
+        *readings = joined;
+    }
+
+    /// One frame for two that differ only in their demands.
+    fn either(&mut self, a: Frame, b: Frame) -> Frame {
+        match (a, b) {
+            (Frame::Value { formula: f, space }, Frame::Value { formula: g, .. }) => {
+                Frame::Value { formula: self.algebra.join_values(f, g), space }
+            }
+            (Frame::Colon { value: f, next, space }, Frame::Colon { value: g, .. }) => {
+                Frame::Colon { value: self.algebra.join_values(f, g), next, space }
+            }
+            (Frame::Object { state: s, phase, space }, Frame::Object { state: t, .. }) => {
+                Frame::Object { state: self.algebra.join_objects(s, t), phase, space }
+            }
+            (Frame::Array { state: s, phase, space, item }, Frame::Array { state: t, .. }) => {
+                Frame::Array { state: self.algebra.join_arrays(s, t), phase, space, item }
+            }
+            _ => a,
+        }
     }
 
     /// Whether the text may end here.

@@ -35,6 +35,9 @@ pub(crate) enum Mask {
     Dense(Arc<[u32]>),
 }
 
+/// Names with more characters than this are no list of names.
+const MOST_CHARS_OF_NAMES: u32 = 1000;
+
 pub(crate) fn set(words: &mut [u32], id: u32) {
     words[id as usize / 32] |= 1 << (id % 32);
 }
@@ -66,7 +69,7 @@ impl Machine {
                         self.walk(&mask.rests, after, words)?;
                     }
                 }
-                Frame::Key { leaf, .. } if self.leads_anywhere(leaf) => {
+                Frame::Key { leaf, .. } if self.is_wide(leaf) => {
                     self.key_mask(vocabulary, reading, leaf, words)?
                 }
                 _ => others.push(reading),
@@ -105,6 +108,14 @@ impl Machine {
     fn leads_anywhere(&mut self, leaf: LeafId) -> bool {
         match self.leaves.language(leaf) {
             Some((language, _)) => self.algebra.languages.transitions(language).targets().contains(&Language::ALL),
+            None => false,
+        }
+    }
+
+    /// Whether a language is so wide that a walk over the whole vocabulary would meet most tokens.
+    fn is_wide(&mut self, leaf: LeafId) -> bool {
+        match self.leaves.language(leaf) {
+            Some((language, _)) => self.algebra.languages.length_bounds(language).1 > MOST_CHARS_OF_NAMES,
             None => false,
         }
     }

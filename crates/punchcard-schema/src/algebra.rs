@@ -39,6 +39,8 @@ pub struct Algebra {
     pub(crate) compiled: FxMap<(ValueId, u32), Formula>,
     /// Languages of the patterns, by source.
     pub(crate) patterns: FxMap<Box<str>, Language>,
+    /// Formulas that speak of nothing within arrays and objects.
+    flat: FxMap<Formula, Option<Formula>>,
     restricted: FxMap<(Formula, Type), Formula>,
     /// Schemas that are being restricted, to notice references that lead nowhere but to each other.
     restricting: Vec<(Formula, Type)>,
@@ -89,6 +91,7 @@ impl Algebra {
             options,
             compiled: FxMap::default(),
             patterns: FxMap::default(),
+            flat: FxMap::default(),
             restricted: FxMap::default(),
             restricting: Vec::new(),
             depends: usize::MAX,
@@ -128,6 +131,11 @@ impl Algebra {
             + self.constants.memory_size()
             + self.json.len() * 96
             + self.objects.memory_size()
+    }
+
+    /// Values of one of two formulas.
+    pub fn join_values(&mut self, a: Formula, b: Formula) -> Formula {
+        self.formulas.or([a, b])
     }
 
     /// What may stand where a value of the formula is expected.
@@ -279,6 +287,43 @@ impl Algebra {
         self.depends = depends;
         self.restricting = restricting;
         answer
+    }
+
+    /// The formula without references, if it speaks of nothing within arrays and objects; then its complement is as easy as
+    /// itself.
+    pub(crate) fn flat(&mut self, f: Formula) -> Option<Formula> {
+        if let Some(&known) = self.flat.get(&f) {
+            return known;
+        }
+        // A schema that leads back to itself is not.
+        self.flat.insert(f, None);
+        let flat = match self.formulas.node(f) {
+            Node::True | Node::False | Node::Types(_) | Node::Text(_) | Node::Number(_) => Some(f),
+            &Node::Not(inner) => self.flat(inner).map(|inner| self.formulas.not(inner)),
+            node @ (Node::And(items) | Node::Or(items) | Node::One(items)) => {
+                let (all, any) = (matches!(node, Node::And(_)), matches!(node, Node::Or(_)));
+                let items = items.clone();
+                let parts: Option<Vec<Formula>> = items.iter().map(|&i| self.flat(i)).collect();
+                parts.map(|parts| match (all, any) {
+                    (true, _) => self.formulas.and(parts),
+                    (_, true) => self.formulas.or(parts),
+                    _ => self.formulas.one(parts),
+                })
+            }
+            &Node::Schema { at, scope } => match self.compile_schema(at, scope) {
+                Ok(body) => stacker::maybe_grow(64 << 10, 1 << 20, || self.flat(body)),
+                // It is reported where it is needed.
+                Err(_) => None,
+            },
+            _ => None,
+        };
+        self.flat.insert(f, flat);
+        flat
+    }
+
+    /// Whether it is easy to see that no value satisfies the formula.
+    pub(crate) fn is_absurd(&mut self, f: Formula) -> Result<bool, SchemaError> {
+        Ok(self.flat(f).is_some() && !self.is_satisfiable(f)?)
     }
 
     /// Partial derivatives of "equal to one of the constants" by a part that `take` splits off: constants that agree in the

@@ -4,7 +4,6 @@
 //! absolute; the index saturates where no range begins or ends any more, so that long arrays come back to the same state.
 
 use crate::algebra::Algebra;
-use crate::constant::Const;
 use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, NO_END, Node, Type};
 
@@ -52,21 +51,22 @@ impl Steady {
     }
 }
 
+impl ArrayState {
+    /// The state, but for its residual.
+    pub fn without_residual(self) -> ArrayState {
+        ArrayState { residual: Formula::FALSE, ..self }
+    }
+}
+
 impl Algebra {
-    /// Whether the array may end here.
-    pub fn array_may_end(&self, state: ArrayState) -> bool {
-        self.array_holds(state.residual)
+    /// What may follow in one of two states that differ in nothing but their residuals.
+    pub fn join_arrays(&mut self, a: ArrayState, b: ArrayState) -> ArrayState {
+        ArrayState { residual: self.formulas.or([a.residual, b.residual]), ..a }
     }
 
-    fn array_holds(&self, f: Formula) -> bool {
-        match self.formulas.node(f) {
-            Node::True => true,
-            Node::And(items) => items.iter().all(|&i| self.array_holds(i)),
-            Node::Or(items) => items.iter().any(|&i| self.array_holds(i)),
-            Node::Not(inner) => !self.array_holds(*inner),
-            Node::Among(_, list) => list.contains(&Const::EMPTY_ARRAY),
-            _ => false,
-        }
+    /// Whether the array may end here.
+    pub fn array_may_end(&self, state: ArrayState) -> bool {
+        self.formulas.holds_at_end(state.residual)
     }
 
     /// The last position at which a range of the formula begins or ends.
@@ -138,7 +138,7 @@ impl Algebra {
                 let less = if count == 1 { Formula::TRUE } else { self.formulas.item(from, to, value, count - 1) };
                 let mut out = vec![(value, less)];
                 if value != Formula::TRUE {
-                    out.push((Formula::TRUE, f));
+                    out.push((self.others(value), f));
                 }
                 Ok(out)
             }
@@ -175,7 +175,8 @@ impl Algebra {
                     let mut out = vec![(outside, f)];
                     if count > 1 {
                         let less = self.formulas.item(from, to, value, count - 1);
-                        out.push((Formula::TRUE, self.formulas.not(less)));
+                        let any = self.flat(value).unwrap_or(Formula::TRUE);
+                        out.push((any, self.formulas.not(less)));
                     }
                     Ok(self.merge_steps(out))
                 }
@@ -196,7 +197,7 @@ impl Algebra {
                 for &item in items.iter() {
                     out.extend(self.step_item(item, index)?);
                 }
-                Ok(self.merge_steps(out))
+                Ok(self.alternatives(out))
             }
             _ => Ok(vec![(Formula::TRUE, f)]),
         }
@@ -209,6 +210,14 @@ impl Algebra {
         }
         if self.array_may_end(state) {
             return Ok(true);
+        }
+        if let Node::Or(items) = self.formulas.node(state.residual) {
+            for residual in items.clone() {
+                if self.array_is_viable(ArrayState { residual, ..state })? {
+                    return Ok(true);
+                }
+            }
+            return Ok(false);
         }
         if self.compares_items(state.residual) {
             return self.search_compared(state);

@@ -212,6 +212,14 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
+/// References that lead to nothing but another reference are followed so far at once.
+const MOST_LONE_REFERENCES: usize = 32;
+
+/// Keywords for people, which no draft gives a meaning.
+fn is_comment(keyword: &str) -> bool {
+    matches!(keyword, "title" | "description" | "$comment" | "default" | "examples")
+}
+
 impl Algebra {
     /// Compiles the root and every schema that can be reached from it, so that faults are found at once.
     pub(crate) fn compile_document(&mut self, root: ValueId) -> Result<Formula, SchemaError> {
@@ -282,14 +290,37 @@ impl Algebra {
 
     /// The formula that stands for a subschema.
     pub(crate) fn subschema(&mut self, schema: ValueId, scope: u32) -> Formula {
-        match self.json.get(schema) {
-            Value::Bool(true) => Formula::TRUE,
-            Value::Bool(false) => Formula::FALSE,
-            _ => {
-                let scope = self.scope_within(scope, schema);
-                self.formulas.intern(Node::Schema { at: schema, scope })
+        let (mut schema, mut scope) = (schema, scope);
+        // Schemas that say the same should be the same formula: what a lone reference leads to, and the bare types.
+        for _ in 0..MOST_LONE_REFERENCES {
+            let members = match self.json.get(schema) {
+                Value::Bool(true) => return Formula::TRUE,
+                Value::Bool(false) => return Formula::FALSE,
+                Value::Object(members) => members,
+                _ => break,
+            };
+            let mut asserting = members.iter().filter(|(name, _)| !is_comment(name));
+            let Some((name, value)) = asserting.next().cloned() else { return Formula::TRUE };
+            let alone = asserting.next().is_none();
+            scope = self.scope_within(scope, schema);
+            match (&*name, self.json.get(value)) {
+                ("$ref", Value::String(text)) if alone => {
+                    let draft = self.registry.draft_at(&self.json, schema);
+                    let at = At { schema, keyword: "$ref", value, scope, draft };
+                    match self.resolve_reference(at, text) {
+                        Ok(target) => schema = target,
+                        // It is reported when the schema is compiled.
+                        Err(_) => break,
+                    }
+                }
+                ("type", _) if alone => match self.compile_schema(schema, scope) {
+                    Ok(formula) => return formula,
+                    Err(_) => break,
+                },
+                _ => break,
             }
         }
+        self.formulas.intern(Node::Schema { at: schema, scope })
     }
 
     /// The dynamic scope inside a schema that is entered from `scope`.

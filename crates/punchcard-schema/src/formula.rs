@@ -157,6 +157,8 @@ impl Node {
 #[derive(Debug)]
 pub struct Formulas {
     nodes: Vec<Node>,
+    /// Of residuals: whether they hold if nothing more comes.
+    holds_at_end: Vec<bool>,
     ids: FxMap<Node, Formula>,
     names: Vec<Box<str>>,
     name_ids: FxMap<Box<str>, Name>,
@@ -168,6 +170,7 @@ impl Default for Formulas {
     fn default() -> Self {
         let mut store = Formulas {
             nodes: Vec::new(),
+            holds_at_end: Vec::new(),
             ids: FxMap::default(),
             names: Vec::new(),
             name_ids: FxMap::default(),
@@ -205,9 +208,23 @@ impl Formulas {
             return id;
         }
         let id = Formula(self.nodes.len() as u32);
+        let holds = match &node {
+            Node::True | Node::Declared(_) => true,
+            Node::And(items) => items.iter().all(|&i| self.holds_at_end(i)),
+            Node::Or(items) => items.iter().any(|&i| self.holds_at_end(i)),
+            Node::Not(inner) => !self.holds_at_end(*inner),
+            Node::Among(_, list) => list.contains(&Const::EMPTY_ARRAY) || list.contains(&Const::EMPTY_OBJECT),
+            _ => false,
+        };
+        self.holds_at_end.push(holds);
         self.ids.insert(node.clone(), id);
         self.nodes.push(node);
         id
+    }
+
+    /// Whether the residual of an object or array holds if no member or item is left to come.
+    pub(crate) fn holds_at_end(&self, f: Formula) -> bool {
+        self.holds_at_end[f.0 as usize]
     }
 
     pub(crate) fn name(&mut self, text: &str) -> Name {
@@ -306,12 +323,43 @@ impl Formulas {
         if list.iter().any(|&i| matches!(self.node(i), Node::Not(inner) if list.binary_search(inner).is_ok())) {
             return absorbing;
         }
+        if let Some(simpler) = self.absorb(&list, all) {
+            return self.combine(simpler, all);
+        }
         match list.as_slice() {
             [] => neutral,
             [one] => *one,
             _ if all => self.intern(Node::And(list.into())),
             _ => self.intern(Node::Or(list.into())),
         }
+    }
+
+    /// `x and (x or y)` is `x`, `x and (not x or y)` is `x and y`, and likewise with "and" and "or" exchanged. `None` if
+    /// nothing of the kind is in the sorted list.
+    fn absorb(&mut self, list: &[Formula], all: bool) -> Option<Vec<Formula>> {
+        let holds = |f: &Formula| list.binary_search(f).is_ok();
+        let is_denied = |f: &Formula| match self.node(*f) {
+            Node::Not(inner) => holds(inner),
+            _ => self.ids.get(&Node::Not(*f)).is_some_and(holds),
+        };
+        // What is left of such an item; nothing if it is absorbed.
+        let mut simpler: Vec<(Formula, Option<Vec<Formula>>)> = Vec::new();
+        for &item in list {
+            let (Node::Or(inner) | Node::And(inner)) = self.node(item) else { continue };
+            if inner.iter().any(holds) {
+                simpler.push((item, None));
+            } else if inner.iter().any(is_denied) {
+                simpler.push((item, Some(inner.iter().copied().filter(|f| !is_denied(f)).collect())));
+            }
+        }
+        if simpler.is_empty() {
+            return None;
+        }
+        let mut out: Vec<Formula> = list.iter().copied().filter(|f| !simpler.iter().any(|(g, _)| f == g)).collect();
+        for rest in simpler.into_iter().filter_map(|(_, rest)| rest) {
+            out.push(self.combine(rest, !all));
+        }
+        Some(out)
     }
 
     /// The constants of `Among` (`true`) or of its negation.
@@ -453,5 +501,20 @@ impl Formulas {
             return Formula::FALSE;
         }
         self.intern(Node::Item { from, to, value, count })
+    }
+}
+
+impl Formulas {
+    /// DEBUG
+    pub fn show(&self, f: Formula, depth: usize) -> String {
+        if depth == 0 { return "…".into(); }
+        match self.node(f) {
+            Node::And(l) => format!("({})", l.iter().map(|&i| self.show(i, depth-1)).collect::<Vec<_>>().join(" & ")),
+            Node::Or(l) => format!("({})", l.iter().map(|&i| self.show(i, depth-1)).collect::<Vec<_>>().join(" | ")),
+            Node::Not(i) => format!("!{}", self.show(*i, depth-1)),
+            Node::Member{keys: Keys::One(n), value} => format!("M[{}:{}]", self.text_of(*n), self.show(*value, depth-1)),
+            Node::Member{keys: Keys::In(n), value} => format!("M[{:?}:{}]", n, self.show(*value, depth-1)),
+            o => format!("{o:?}"),
+        }
     }
 }

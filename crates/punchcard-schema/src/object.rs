@@ -7,7 +7,6 @@
 //! schema itself negates.
 
 use crate::algebra::Algebra;
-use crate::constant::Const;
 use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, Keys, Name, Node, Type};
 use crate::options::PropertyOrder;
@@ -107,7 +106,19 @@ impl Memory {
     }
 }
 
+impl ObjectState {
+    /// The state, but for its residual.
+    pub fn without_residual(self) -> ObjectState {
+        ObjectState { residual: Formula::FALSE, ..self }
+    }
+}
+
 impl Algebra {
+    /// What may follow in one of two states that differ in nothing but their residuals.
+    pub fn join_objects(&mut self, a: ObjectState, b: ObjectState) -> ObjectState {
+        ObjectState { residual: self.formulas.or([a.residual, b.residual]), ..a }
+    }
+
     /// The states in which an object of the formula begins, one for each top-level alternative.
     pub(crate) fn object_starts(&mut self, f: Formula) -> Result<Vec<ObjectState>, SchemaError> {
         let f = self.restrict(f, Type::Object)?;
@@ -266,18 +277,7 @@ impl Algebra {
 
     /// Whether the object may end here.
     pub fn object_may_end(&self, state: ObjectState) -> bool {
-        self.holds_at_end(state.residual)
-    }
-
-    fn holds_at_end(&self, f: Formula) -> bool {
-        match self.formulas.node(f) {
-            Node::True | Node::Declared(_) => true,
-            Node::And(items) => items.iter().all(|&i| self.holds_at_end(i)),
-            Node::Or(items) => items.iter().any(|&i| self.holds_at_end(i)),
-            Node::Not(inner) => !self.holds_at_end(*inner),
-            Node::Among(_, list) => list.contains(&Const::EMPTY_OBJECT),
-            _ => false,
-        }
+        self.formulas.holds_at_end(state.residual)
     }
 
     /// The ways to treat a member of this name, also those that cannot be finished.
@@ -305,6 +305,7 @@ impl Algebra {
             return Ok(Vec::new());
         }
         let value = self.member_value(state.spec, name);
+        if std::env::var("PCDBG").is_ok() { eprintln!("STEP {:?} by {} : {}", state, self.formulas.text_of(name), self.formulas.show(residual, 12)); }
         let mut moves = Vec::new();
         for (part, residual) in self.step_member(residual, name)? {
             let value = self.formulas.and([value, part]);
@@ -392,9 +393,11 @@ impl Algebra {
                 if !self.speaks_of(keys, name) {
                     return same(f);
                 }
+                let value = self.flat(value).unwrap_or(value);
                 let mut out = vec![(value, Formula::TRUE)];
-                if value != Formula::TRUE {
-                    out.push((Formula::TRUE, f));
+                // A name comes only once; of a language of names, another may do it.
+                if value != Formula::TRUE && matches!(keys, Keys::In(_)) {
+                    out.push((self.others(value), f));
                 }
                 Ok(out)
             }
@@ -416,8 +419,9 @@ impl Algebra {
                     if !self.speaks_of(keys, name) {
                         return same(f);
                     }
+                    let value = self.flat(value).unwrap_or(value);
                     let value = self.formulas.not(value);
-                    Ok(vec![(value, f)])
+                    Ok(vec![(value, if matches!(keys, Keys::In(_)) { f } else { Formula::TRUE })])
                 }
                 Node::Members(1) => Ok(Vec::new()),
                 Node::Members(count) => {
@@ -448,10 +452,36 @@ impl Algebra {
                 for &item in items.iter() {
                     out.extend(self.step_member(item, name)?);
                 }
-                Ok(self.merge_steps(out))
+                Ok(self.alternatives(out))
             }
             _ => same(f),
         }
+    }
+
+    /// Values for which a step need not be taken: all but those of the formula, if that is easy to tell, else any.
+    pub(crate) fn others(&mut self, value: Formula) -> Formula {
+        self.flat(value).map_or(Formula::TRUE, |value| self.formulas.not(value))
+    }
+
+    /// Steps of alternatives. Where one of them is fulfilled, the others need not be followed: they are left only for
+    /// other values, if those are easy to tell.
+    pub(crate) fn alternatives(&mut self, steps: Vec<(Formula, Formula)>) -> Vec<(Formula, Formula)> {
+        let mut done = Vec::new();
+        for &(value, rest) in &steps {
+            done.extend(self.flat(value).filter(|_| rest == Formula::TRUE));
+        }
+        if done.is_empty() {
+            return self.merge_steps(steps);
+        }
+        let done = self.formulas.or(done);
+        let open = self.formulas.not(done);
+        let mut out = vec![(done, Formula::TRUE)];
+        for (value, rest) in steps {
+            if rest != Formula::TRUE || self.flat(value).is_none() {
+                out.push((self.formulas.and([value, open]), rest));
+            }
+        }
+        self.merge_steps(out)
     }
 
     /// Both of two choices, in all combinations that are not contradictory on sight.
@@ -463,12 +493,13 @@ impl Algebra {
         if left.len().min(right.len()) > 1 && left.len() * right.len() > self.options.limits.max_alternatives {
             return Err(self.too_many_alternatives("alternatives"));
         }
+        let many = left.len().min(right.len()) > 1;
         let mut out = Vec::with_capacity(left.len() * right.len());
         for (v, r) in left {
             for &(w, s) in right {
                 let value = self.formulas.and([v, w]);
                 let rest = self.formulas.and([r, s]);
-                if value != Formula::FALSE && rest != Formula::FALSE {
+                if value != Formula::FALSE && rest != Formula::FALSE && (!many || !self.is_absurd(value)?) {
                     out.push((value, rest));
                 }
             }
@@ -476,7 +507,7 @@ impl Algebra {
         Ok(self.merge_steps(out))
     }
 
-    /// Joins the residuals of equal values.
+    /// Joins the residuals of equal values, and the values of equal residuals.
     pub(crate) fn merge_steps(&mut self, steps: Vec<(Formula, Formula)>) -> Vec<(Formula, Formula)> {
         let mut out: Vec<(Formula, Formula)> = Vec::with_capacity(steps.len());
         for (value, rest) in steps {
@@ -485,6 +516,13 @@ impl Algebra {
             }
             match out.iter_mut().find(|(v, _)| *v == value) {
                 Some((_, other)) => *other = self.formulas.or([*other, rest]),
+                None => out.push((value, rest)),
+            }
+        }
+        let steps = std::mem::take(&mut out);
+        for (value, rest) in steps {
+            match out.iter_mut().find(|(_, r)| *r == rest) {
+                Some((other, _)) => *other = self.formulas.or([*other, value]),
                 None => out.push((value, rest)),
             }
         }
@@ -601,6 +639,14 @@ impl Algebra {
         if self.object_may_end(state) {
             return Ok(true);
         }
+        if let Node::Or(items) = self.formulas.node(state.residual) {
+            for residual in items.clone() {
+                if self.object_is_viable(ObjectState { residual, ..state })? {
+                    return Ok(true);
+                }
+            }
+            return Ok(false);
+        }
         if let Some(answer) = self.independent_members(state)? {
             return Ok(answer);
         }
@@ -608,7 +654,7 @@ impl Algebra {
         // Whatever keeps the object from ending must change; only members that it speaks of can do that, and each change
         // makes the residual smaller.
         let missing: Vec<Formula> = match self.formulas.node(state.residual) {
-            Node::And(items) => items.iter().copied().filter(|&i| !self.holds_at_end(i)).collect(),
+            Node::And(items) => items.iter().copied().filter(|&i| !self.formulas.holds_at_end(i)).collect(),
             _ => vec![state.residual],
         };
         for &part in &missing {
