@@ -29,7 +29,7 @@ from punchcard import Agent, GrammarMatcher, Tool, load_tools
 from punchcard.agent import load_model
 from punchcard.errors import PunchcardError
 from punchcard.generation import Model
-from punchcard.grammars import compile_schema
+from punchcard.model_grammars import compile_schema
 
 HERE = Path(__file__).parent
 Call = dict[str, Any]

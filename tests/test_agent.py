@@ -15,7 +15,7 @@ from punchcard.errors import ContextLengthError, InvalidSchemaError, ModelError,
 from punchcard.formats import FORMATS, Call, detect_format
 from punchcard.formats.examples import study, survey
 from punchcard.generation import Interrupted
-from punchcard.grammars import compile_schema
+from punchcard.model_grammars import compile_schema
 
 HOME = Path(__file__).parent.parent / "examples" / "home.py"
 

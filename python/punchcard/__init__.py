@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from punchcard.errors import UnsupportedSchemaError as UnsupportedSchemaError
     from punchcard.extraction import extract as extract
     from punchcard.fields import Field as Field
+    from punchcard.grammar import Grammar as Grammar
+    from punchcard.limits import Limits as Limits
     from punchcard.schemas import build_schema as build_schema
     from punchcard.schemas import pydantic_schema as pydantic_schema
     from punchcard.tokenizers.info import TokenizerInfo as TokenizerInfo
@@ -35,11 +37,13 @@ _EXPORTS = {
     "Agent": "punchcard.agent",
     "CompiledGrammar": "punchcard._core",
     "Field": "punchcard.fields",
+    "Grammar": "punchcard.grammar",
     "GrammarCompiler": "punchcard.compiler",
     "GrammarError": "punchcard.errors",
     "GrammarMatcher": "punchcard._core",
     "InvalidSchemaError": "punchcard.errors",
     "LimitError": "punchcard.errors",
+    "Limits": "punchcard.limits",
     "PunchcardError": "punchcard.errors",
     "TokenizerInfo": "punchcard.tokenizers.info",
     "Tool": "punchcard.tools",

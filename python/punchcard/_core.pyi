@@ -1,6 +1,7 @@
 """Stubs of the Rust extension."""
 
 import os
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,17 +89,5 @@ class GrammarMatcher:
     def find_jump_forward_string(self) -> str:
         """The text that every text must go on with, in whole characters."""
 
-def compile_json_schema(
-    vocabulary: Vocabulary,
-    schema: str,
-    *,
-    strict: bool,
-    draft: str,
-    resources: list[tuple[str, str]],
-    property_order: str,
-    whitespace: int | None,
-    outer_whitespace: bool,
-    number_spelling: str,
-    string_escapes: str,
-    assert_formats: bool,
-) -> CompiledGrammar: ...
+def compile_json_schema(vocabulary: Vocabulary, schema: str, options: dict[str, Any]) -> CompiledGrammar: ...
+def report_json_schema(schema: str, options: dict[str, Any]) -> dict[str, Any]: ...

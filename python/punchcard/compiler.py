@@ -8,35 +8,12 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from ._core import CompiledGrammar, compile_json_schema
-from .errors import InvalidSchemaError, PunchcardError
+from .grammar import Grammar, Schema
+from .limits import Limits
 from .tokenizers.info import TokenizerInfo
-
-#: A JSON Schema: a dict, a bool, JSON text, or a Python type (a Pydantic model, or what Pydantic's TypeAdapter takes).
-Schema: TypeAlias = Any
-
-_PROFILES: dict[str, dict[str, Any]] = {
-    "generate": {
-        "property_order": "declared",
-        "whitespace": "bounded",
-        "outer_whitespace": False,
-        "number_spelling": "plain",
-        "string_escapes": "minimal",
-    },
-    "spec": {
-        "property_order": "any",
-        "whitespace": "any",
-        "outer_whitespace": True,
-        "number_spelling": "any",
-        "string_escapes": "any",
-    },
-}
-
-#: Spaces or tabs of indentation after a line break, with ``whitespace="bounded"``.
-_INDENTATION = 64
 
 
 class GrammarCompiler:
@@ -46,47 +23,26 @@ class GrammarCompiler:
         tokenizer_info: the vocabulary.
         cache_enabled: keep compiled grammars and return them for equal schemas and options.
         cache_size: most grammars that are kept.
+        limits: against hostile schemas and texts, for `compile_json_schema`.
     """
 
-    def __init__(self, tokenizer_info: TokenizerInfo, *, cache_enabled: bool = True, cache_size: int = 256) -> None:
+    def __init__(
+        self,
+        tokenizer_info: TokenizerInfo,
+        *,
+        cache_enabled: bool = True,
+        cache_size: int = 256,
+        limits: Limits | None = None,
+    ) -> None:
         self.tokenizer_info = tokenizer_info
         self._vocabulary = tokenizer_info.vocabulary
         self._cache: OrderedDict[str, CompiledGrammar] | None = OrderedDict() if cache_enabled else None
         self._cache_size = cache_size
+        self._limits = limits
         self._lock = threading.Lock()
 
-    def compile_json_schema(
-        self,
-        schema: Schema,
-        *,
-        profile: Literal["generate", "spec"] = "generate",
-        strict: bool = False,
-        draft: str | None = None,
-        resources: Mapping[str, Any] | None = None,
-        property_order: Literal["declared", "any"] | None = None,
-        whitespace: Literal["bounded", "any", "none"] | int | None = None,
-        outer_whitespace: bool | None = None,
-        number_spelling: Literal["plain", "any"] | None = None,
-        string_escapes: Literal["minimal", "any"] | None = None,
-        assert_formats: bool = True,
-    ) -> CompiledGrammar:
-        """Compile a JSON Schema.
-
-        Args:
-            schema: a dict, a bool, JSON text, a Pydantic model or any type that Pydantic's TypeAdapter takes.
-            profile: ``"spec"`` admits every spelling, white space and order that JSON and JSON Schema admit;
-                ``"generate"`` its useful subset for a language model. The profile sets the options below that are None.
-            strict: objects that declare properties and do not say ``additionalProperties`` admit no others.
-            draft: dialect where ``$schema`` is silent: ``"4"``, ``"6"``, ``"7"``, ``"2019-09"``, ``"2020-12"`` (the
-                default) or the URI of one.
-            resources: further documents for ``$ref``, by URI. Nothing is ever fetched.
-            property_order: ``"declared"`` (declared properties in order, then others) or ``"any"``.
-            whitespace: ``"bounded"`` (one space, or one line break and indentation), ``"any"``, ``"none"``, or the
-                most characters of indentation after a line break.
-            outer_whitespace: white space may also stand before and after the whole text.
-            number_spelling: ``"plain"`` (no exponent, no needless digit) or ``"any"``.
-            string_escapes: ``"minimal"`` (only what must be escaped) or ``"any"``.
-            assert_formats: enforce ``format``.
+    def compile(self, grammar: Grammar) -> CompiledGrammar:
+        """Compile a grammar for the vocabulary.
 
         Raises:
             InvalidSchemaError: not JSON, or not a valid schema.
@@ -94,72 +50,21 @@ class GrammarCompiler:
             UnsatisfiableSchemaError: no value satisfies the schema.
             LimitError: a limit against hostile schemas was passed.
         """
-        if profile not in _PROFILES:
-            raise PunchcardError(f"profile={profile!r} is not known", hint="Expected 'generate' or 'spec'")
-        options = dict(_PROFILES[profile])
-        given = {
-            "property_order": property_order,
-            "whitespace": whitespace,
-            "outer_whitespace": outer_whitespace,
-            "number_spelling": number_spelling,
-            "string_escapes": string_escapes,
-        }
-        options.update({name: value for name, value in given.items() if value is not None})
-        options["whitespace"] = _white_space(options["whitespace"])
-        options.update(strict=strict, draft=draft or "2020-12", assert_formats=assert_formats)
-        text = schema_text(schema)
-        options["resources"] = [(uri, schema_text(document)) for uri, document in (resources or {}).items()]
+        text, options = grammar._text, grammar._options
         if self._cache is None:
-            return compile_json_schema(self._vocabulary, text, **options)
+            return compile_json_schema(self._vocabulary, text, options)
         key = json.dumps([text, options], sort_keys=True)
         with self._lock:
             if key in self._cache:
                 self._cache.move_to_end(key)
                 return self._cache[key]
-        compiled = compile_json_schema(self._vocabulary, text, **options)
+        compiled = compile_json_schema(self._vocabulary, text, options)
         with self._lock:
             self._cache[key] = compiled
             while len(self._cache) > self._cache_size:
                 self._cache.popitem(last=False)
         return compiled
 
-
-def _white_space(value: str | int) -> int | None:
-    """None: any run. 0: none. Otherwise one more than the most characters of indentation."""
-    if value == "any":
-        return None
-    if value == "none":
-        return 0
-    if value == "bounded":
-        return _INDENTATION + 1
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 10_000:
-        return value + 1
-    raise PunchcardError(
-        f"whitespace={value!r} is no option", hint="Expected 'bounded', 'any', 'none' or a number from 0 to 10000"
-    )
-
-
-def schema_text(schema: Schema) -> str:
-    """The JSON text of a schema, whatever it was given as."""
-    if isinstance(schema, str):
-        return schema
-    if not isinstance(schema, (dict, bool)):
-        from .schemas import pydantic_schema
-
-        schema = pydantic_schema(schema)
-    try:
-        return json.dumps(schema, ensure_ascii=False, allow_nan=False)
-    except RecursionError:
-        raise InvalidSchemaError(
-            "The schema is nested too deeply, or contains itself",
-            hint="Name its parts with $defs and $ref",
-            pointer="",
-            keyword="",
-        ) from None
-    except (TypeError, ValueError) as error:
-        raise InvalidSchemaError(
-            f"The schema is not JSON: {error}",
-            hint="Use plain dicts, lists, strings and numbers",
-            pointer="",
-            keyword="",
-        ) from None
+    def compile_json_schema(self, schema: Schema, **options: Any) -> CompiledGrammar:
+        """Compile a JSON Schema: `Grammar.from_json_schema` with its options, and `compile`, in one."""
+        return self.compile(Grammar.from_json_schema(schema, **{"limits": self._limits, **options}))

@@ -21,7 +21,7 @@ from punchcard.agent import load_model
 from punchcard.errors import InvalidSchemaError, PunchcardError
 from punchcard.formats import Message, detect_format
 from punchcard.generation import Decoder, Model
-from punchcard.grammars import compile_schema
+from punchcard.model_grammars import compile_schema
 from punchcard.prompts import encode_prompt
 from punchcard.sampling import Sampler
 from punchcard.schemas import JsonSchema, adapter_schema, describe_validation_error, type_adapter

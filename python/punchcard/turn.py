@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from punchcard._core import GrammarMatcher
 from punchcard.formats import Call, ToolFormat
 from punchcard.generation import Decoder, Stretch
-from punchcard.grammars import compile_calls
+from punchcard.model_grammars import compile_calls
 from punchcard.tools import Tool
 
 # More calls than this in one answer are a loop, not a plan.

@@ -115,10 +115,10 @@ impl Languages {
                 continue;
             }
             if self.nodes.len() > budget || self.nodes.len() > self.max_states {
-                return Err(LimitExceeded { limit: "automaton states", value: self.max_states });
+                return Err(LimitExceeded { limit: "max_automaton_states", value: self.max_states });
             }
             if self.work - before > self.max_work {
-                return Err(LimitExceeded { limit: "steps of a search", value: self.max_work as usize });
+                return Err(LimitExceeded { limit: "max_automaton_work", value: self.max_work as usize });
             }
             if !relaxed && from.len() > RELAX_AFTER {
                 relaxed = true;

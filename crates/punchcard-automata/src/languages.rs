@@ -195,7 +195,7 @@ impl Languages {
     /// Whether more expressions were built than `max_states` allows.
     pub fn check_limit(&self) -> Result<(), LimitExceeded> {
         if self.nodes.len() > self.max_states {
-            return Err(LimitExceeded { limit: "automaton states", value: self.max_states });
+            return Err(LimitExceeded { limit: "max_automaton_states", value: self.max_states });
         }
         Ok(())
     }

@@ -465,5 +465,5 @@ fn a_search_that_takes_too_long_is_an_error() {
     let other = search("^((ab?){1,30}(ac?){1,30}(ad?){1,30}){1,30}$", &mut languages);
     let both = languages.and([one, other]);
     let error = languages.is_empty_language(both).unwrap_err();
-    assert_eq!((error.limit, error.value), ("steps of a search", 100_000));
+    assert_eq!((error.limit, error.value), ("max_automaton_work", 100_000));
 }

@@ -1,7 +1,7 @@
 //! A compiled grammar: the machine, the vocabulary, and the finished masks, shared by all matchers.
 
 use crate::leaf::Encoding;
-use crate::machine::{ConfigId, Machine, Spelling};
+use crate::machine::{ConfigId, Machine, MachineLimits, Spelling};
 use crate::mask::{Mask, set};
 use crate::vocabulary::Vocabulary;
 use hashbrown::HashMap;
@@ -36,6 +36,8 @@ pub struct JsonOptions {
     pub resources: Vec<(String, String)>,
     /// Limits on the text of schemas.
     pub json_limits: JsonLimits,
+    /// Limits on what texts build up.
+    pub machine_limits: MachineLimits,
 }
 
 impl Default for JsonOptions {
@@ -47,6 +49,7 @@ impl Default for JsonOptions {
             any_escapes: false,
             resources: Vec::new(),
             json_limits: JsonLimits::default(),
+            machine_limits: MachineLimits::default(),
         }
     }
 }
@@ -98,7 +101,7 @@ impl CompiledGrammar {
             options.json_limits,
             vocabulary.alphabet(),
         )?;
-        let machine = Machine::new(algebra, formula, |languages| {
+        let machine = Machine::new(algebra, formula, options.machine_limits, |languages| {
             let space = white_space(options.white_space, languages);
             Spelling {
                 encoding: if options.any_escapes { Encoding::Escaped } else { Encoding::Minimal },

@@ -13,6 +13,6 @@ pub mod trie;
 pub mod vocabulary;
 
 pub use grammar::{CompiledGrammar, JsonOptions, WhiteSpace};
-pub use machine::ConfigId;
+pub use machine::{ConfigId, MachineLimits};
 pub use matcher::Matcher;
 pub use vocabulary::{Vocabulary, VocabularyError};

@@ -222,6 +222,7 @@ pub struct Machine {
     pub(crate) algebra: Algebra,
     pub(crate) leaves: Leaves,
     spelling: Spelling,
+    limits: MachineLimits,
     stacks: Vec<Stack>,
     stack_ids: FxMap<(Frame, StackId), StackId>,
     configs: Vec<Box<[Reading]>>,
@@ -232,19 +233,37 @@ pub struct Machine {
     start: ConfigId,
 }
 
-/// Most stacks that one grammar may build (some 2 GB of memory); texts that visit fewer states never notice.
-const MAX_STACKS: usize = 8_000_000;
+/// Limits on what texts build up; those that visit fewer states never notice.
+#[derive(Clone, Copy, Debug)]
+pub struct MachineLimits {
+    /// Stacks that one grammar may build (8 million are some 2 GB of memory).
+    pub max_states: usize,
+    /// Ways in which one text may be read at once.
+    pub max_readings: usize,
+}
+
+impl Default for MachineLimits {
+    fn default() -> Self {
+        MachineLimits { max_states: 8_000_000, max_readings: 2_048 }
+    }
+}
 
 const BOTTOM: StackId = StackId(u32::MAX);
 
 impl Machine {
     /// The machine for one value of a formula.
-    pub fn new(mut algebra: Algebra, formula: Formula, spelling: impl FnOnce(&mut Languages) -> Spelling) -> Machine {
+    pub fn new(
+        mut algebra: Algebra,
+        formula: Formula,
+        limits: MachineLimits,
+        spelling: impl FnOnce(&mut Languages) -> Spelling,
+    ) -> Machine {
         let spelling = spelling(&mut algebra.languages);
         let mut machine = Machine {
             algebra,
             leaves: Leaves::default(),
             spelling,
+            limits,
             stacks: Vec::new(),
             stack_ids: FxMap::default(),
             configs: vec![Box::new([])],
@@ -321,9 +340,9 @@ impl Machine {
         if let Some(next) = self.rows[config.0 as usize].get(byte) {
             return Ok(next);
         }
-        if self.stacks.len() > MAX_STACKS {
-            let hint = "Compile the schema anew for further texts, or constrain free member names";
-            return Err(SchemaError::limit("states of one grammar", MAX_STACKS, "", hint));
+        if self.stacks.len() > self.limits.max_states {
+            let hint = "Compile the schema anew for further texts, constrain free member names, or raise the limit";
+            return Err(SchemaError::limit("max_states", self.limits.max_states, "", hint));
         }
         let mut out = Vec::new();
         for i in 0..self.configs[config.0 as usize].len() {
@@ -332,6 +351,10 @@ impl Machine {
         }
         if out.len() > 1 {
             self.join(&mut out);
+        }
+        if out.len() > self.limits.max_readings {
+            let hint = "Tell the alternatives of 'oneOf' and 'anyOf' apart by a required property, or raise the limit";
+            return Err(SchemaError::limit("max_readings", self.limits.max_readings, "", hint));
         }
         let next = self.config(&mut out);
         self.rows[config.0 as usize].set(byte, next);

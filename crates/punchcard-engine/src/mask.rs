@@ -69,9 +69,7 @@ impl Machine {
                         self.walk(&mask.rests, after, words)?;
                     }
                 }
-                Frame::Key { leaf, .. } if self.is_wide(leaf) => {
-                    self.key_mask(vocabulary, reading, leaf, words)?
-                }
+                Frame::Key { leaf, .. } if self.is_wide(leaf) => self.key_mask(vocabulary, reading, leaf, words)?,
                 _ => others.push(reading),
             }
         }

@@ -2,11 +2,12 @@
 
 use crate::errors::{exception, schema_error};
 use numpy::{PyArrayMethods, PyReadwriteArray2};
-use punchcard_engine::{CompiledGrammar, JsonOptions, Matcher, Vocabulary, WhiteSpace};
+use punchcard_engine::{CompiledGrammar, JsonOptions, MachineLimits, Matcher, Vocabulary, WhiteSpace};
 use punchcard_schema::draft::Draft;
-use punchcard_schema::{NumberSpelling, PropertyOrder};
+use punchcard_schema::options::SchemaLimits;
+use punchcard_schema::{Algebra, JsonLimits, NumberSpelling, Options, PropertyOrder, Status};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 use std::sync::Arc;
 
 /// The tokens of a model; see `punchcard.TokenizerInfo`.
@@ -85,53 +86,122 @@ fn text_option<T: Copy>(py: Python<'_>, name: &str, value: &str, known: &[(&str,
     })
 }
 
+/// The options of `punchcard.Grammar.from_json_schema`, as a dict.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct PyJsonOptions {
+    strict: bool,
+    draft: String,
+    resources: Vec<(String, String)>,
+    property_order: String,
+    whitespace: Option<u32>,
+    outer_whitespace: bool,
+    number_spelling: String,
+    string_escapes: String,
+    assert_formats: bool,
+    on_unsupported: String,
+    limits: PyLimits,
+}
+
+/// `punchcard.Limits`, as a dict.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct PyLimits {
+    max_bytes: usize,
+    max_depth: usize,
+    max_alternatives: usize,
+    max_search: usize,
+    max_automaton_states: usize,
+    max_automaton_work: u64,
+    max_states: usize,
+    max_readings: usize,
+}
+
+impl PyJsonOptions {
+    fn read(self, py: Python<'_>) -> PyResult<JsonOptions> {
+        let draft = Draft::from_name(&self.draft).ok_or_else(|| {
+            let hint = "Expected 4, 6, 7, 2019-09, 2020-12 or the URI of one of them".to_string();
+            exception(py, "PunchcardError", &format!("draft={:?} is not known", self.draft), &[("hint", hint)])
+        })?;
+        let orders = [("declared", PropertyOrder::Declared), ("any", PropertyOrder::Any)];
+        let spellings = [("plain", NumberSpelling::Plain), ("any", NumberSpelling::Any)];
+        Ok(JsonOptions {
+            schema: Options {
+                draft,
+                strict: self.strict,
+                assert_formats: self.assert_formats,
+                property_order: text_option(py, "property_order", &self.property_order, &orders)?,
+                number_spelling: text_option(py, "number_spelling", &self.number_spelling, &spellings)?,
+                leave_out_unsupported: text_option(
+                    py,
+                    "on_unsupported",
+                    &self.on_unsupported,
+                    &[("error", false), ("report", true)],
+                )?,
+                limits: SchemaLimits {
+                    max_alternatives: self.limits.max_alternatives,
+                    max_search: self.limits.max_search,
+                    max_automaton_states: self.limits.max_automaton_states,
+                    max_automaton_work: self.limits.max_automaton_work,
+                },
+            },
+            white_space: match self.whitespace {
+                None => WhiteSpace::Any,
+                Some(0) => WhiteSpace::None,
+                Some(most) => WhiteSpace::Bounded(most - 1),
+            },
+            outer_white_space: self.outer_whitespace,
+            any_escapes: text_option(py, "string_escapes", &self.string_escapes, &[("minimal", false), ("any", true)])?,
+            resources: self.resources,
+            json_limits: JsonLimits { max_depth: self.limits.max_depth, max_bytes: self.limits.max_bytes },
+            machine_limits: MachineLimits {
+                max_states: self.limits.max_states,
+                max_readings: self.limits.max_readings,
+            },
+        })
+    }
+}
+
 /// Compiles a JSON Schema, given as JSON text, for a vocabulary.
 #[pyfunction]
-#[pyo3(signature = (vocabulary, schema, *, strict, draft, resources, property_order, whitespace, outer_whitespace, number_spelling, string_escapes, assert_formats))]
-#[allow(clippy::too_many_arguments)] // one keyword argument for each option
 pub fn compile_json_schema(
     py: Python<'_>,
     vocabulary: &PyVocabulary,
     schema: &str,
-    strict: bool,
-    draft: &str,
-    resources: Vec<(String, String)>,
-    property_order: &str,
-    whitespace: Option<u32>,
-    outer_whitespace: bool,
-    number_spelling: &str,
-    string_escapes: &str,
-    assert_formats: bool,
+    options: PyJsonOptions,
 ) -> PyResult<PyCompiledGrammar> {
-    let mut options = JsonOptions::default();
-    options.schema.strict = strict;
-    options.schema.assert_formats = assert_formats;
-    options.schema.draft = Draft::from_name(draft).ok_or_else(|| {
-        let hint = "Expected 4, 6, 7, 2019-09, 2020-12 or the URI of one of them".to_string();
-        exception(py, "PunchcardError", &format!("draft={draft:?} is not known"), &[("hint", hint)])
-    })?;
-    options.schema.property_order = text_option(
-        py,
-        "property_order",
-        property_order,
-        &[("declared", PropertyOrder::Declared), ("any", PropertyOrder::Any)],
-    )?;
-    options.schema.number_spelling = text_option(
-        py,
-        "number_spelling",
-        number_spelling,
-        &[("plain", NumberSpelling::Plain), ("any", NumberSpelling::Any)],
-    )?;
-    options.any_escapes = text_option(py, "string_escapes", string_escapes, &[("minimal", false), ("any", true)])?;
-    options.white_space = match whitespace {
-        None => WhiteSpace::Any,
-        Some(0) => WhiteSpace::None,
-        Some(most) => WhiteSpace::Bounded(most - 1),
-    };
-    options.outer_white_space = outer_whitespace;
-    options.resources = resources;
+    let options = options.read(py)?;
     let compiled = py.detach(|| CompiledGrammar::json_schema(vocabulary.0.clone(), schema, &options));
     compiled.map(PyCompiledGrammar).map_err(|error| schema_error(py, &error))
+}
+
+/// What a JSON Schema becomes, without a vocabulary; see `punchcard.report.Report`.
+#[pyfunction]
+pub fn report_json_schema<'py>(py: Python<'py>, schema: &str, options: PyJsonOptions) -> PyResult<Bound<'py, PyDict>> {
+    let options = options.read(py)?;
+    let report = py.detach(|| {
+        let (mut algebra, root) =
+            Algebra::new(schema, &options.resources, options.schema.clone(), options.json_limits, None)?;
+        algebra.report(root)
+    });
+    let report = report.map_err(|error| schema_error(py, &error))?;
+    let entries = report.entries.into_iter().map(|entry| {
+        let status = match entry.status {
+            Status::Enforced => "enforced",
+            Status::Annotation => "annotation",
+            Status::NotEnforced => "not enforced",
+        };
+        (entry.pointer, entry.keyword, status, entry.became)
+    });
+    let out = PyDict::new(py);
+    out.set_item("draft", report.draft.name())?;
+    out.set_item("entries", entries.collect::<Vec<_>>())?;
+    out.set_item("example", report.example)?;
+    out.set_item("formulas", report.formulas)?;
+    out.set_item("language_states", report.language_states)?;
+    out.set_item("steps", report.steps)?;
+    out.set_item("alternatives", report.alternatives)?;
+    Ok(out)
 }
 
 /// Follows one sequence of tokens through a grammar.
@@ -265,5 +335,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCompiledGrammar>()?;
     module.add_class::<PyMatcher>()?;
     module.add_function(wrap_pyfunction!(compile_json_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(report_json_schema, module)?)?;
     Ok(())
 }

@@ -37,6 +37,8 @@ pub struct Algebra {
     pub(crate) registry: Registry,
     pub(crate) options: Options,
     pub(crate) compiled: FxMap<(ValueId, u32), Formula>,
+    /// Values of keywords that are not enforced, and why.
+    pub(crate) left_out: Vec<(ValueId, SchemaError)>,
     /// Languages of the patterns, by source.
     pub(crate) patterns: FxMap<Box<str>, Language>,
     /// Formulas that speak of nothing within arrays and objects.
@@ -82,6 +84,7 @@ impl Algebra {
         let registry = Registry::new(&json, root, documents, options.draft)?;
         let mut languages = Languages::over(alphabet);
         languages.max_states = options.limits.max_automaton_states;
+        languages.max_work = options.limits.max_automaton_work;
         let mut algebra = Algebra {
             languages,
             formulas: Formulas::default(),
@@ -90,6 +93,7 @@ impl Algebra {
             registry,
             options,
             compiled: FxMap::default(),
+            left_out: Vec::new(),
             patterns: FxMap::default(),
             flat: FxMap::default(),
             restricted: FxMap::default(),

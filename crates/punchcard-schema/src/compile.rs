@@ -260,10 +260,11 @@ impl Algebra {
                     }
                     let at = At { schema, keyword, value: *value, scope, draft };
                     match keywords::lookup(keyword, draft) {
-                        Keyword::Assert(compile) => {
-                            let part = compile(self, at)?;
-                            parts.push(part);
-                        }
+                        Keyword::Assert(compile) => match compile(self, at) {
+                            Ok(part) => parts.push(part),
+                            Err(error) if self.leaves_out(&error) => self.left_out.push((*value, error)),
+                            Err(error) => return Err(error),
+                        },
                         Keyword::Annotation => {}
                     }
                 }
@@ -286,6 +287,10 @@ impl Algebra {
         };
         self.compiled.insert((schema, scope), formula);
         Ok(formula)
+    }
+
+    fn leaves_out(&self, error: &SchemaError) -> bool {
+        self.options.leave_out_unsupported && error.kind == SchemaErrorKind::Unsupported
     }
 
     /// The formula that stands for a subschema.

@@ -36,6 +36,17 @@ impl Draft {
         })
     }
 
+    /// The short name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Draft::V4 => "4",
+            Draft::V6 => "6",
+            Draft::V7 => "7",
+            Draft::V2019 => "2019-09",
+            Draft::V2020 => "2020-12",
+        }
+    }
+
     /// The keyword that names a schema.
     pub fn id_keyword(self) -> &'static str {
         if self == Draft::V4 { "id" } else { "$id" }

@@ -39,7 +39,7 @@ impl SchemaError {
         let place = if pointer.is_empty() { String::new() } else { format!(" at '{pointer}'") };
         SchemaError {
             kind: SchemaErrorKind::Limit { limit, value },
-            message: format!("The limit on {limit} ({value}) was passed{place}"),
+            message: format!("The limit {limit}={value} was passed{place}"),
             pointer: pointer.into(),
             keyword: "".into(),
             hint: hint.into(),

@@ -503,18 +503,3 @@ impl Formulas {
         self.intern(Node::Item { from, to, value, count })
     }
 }
-
-impl Formulas {
-    /// DEBUG
-    pub fn show(&self, f: Formula, depth: usize) -> String {
-        if depth == 0 { return "…".into(); }
-        match self.node(f) {
-            Node::And(l) => format!("({})", l.iter().map(|&i| self.show(i, depth-1)).collect::<Vec<_>>().join(" & ")),
-            Node::Or(l) => format!("({})", l.iter().map(|&i| self.show(i, depth-1)).collect::<Vec<_>>().join(" | ")),
-            Node::Not(i) => format!("!{}", self.show(*i, depth-1)),
-            Node::Member{keys: Keys::One(n), value} => format!("M[{}:{}]", self.text_of(*n), self.show(*value, depth-1)),
-            Node::Member{keys: Keys::In(n), value} => format!("M[{:?}:{}]", n, self.show(*value, depth-1)),
-            o => format!("{o:?}"),
-        }
-    }
-}

@@ -122,6 +122,19 @@ impl Json {
         }
     }
 
+    /// Where a value stands among all documents: the number of the document's root, then positions from the outside in.
+    pub(crate) fn path(&self, id: ValueId) -> Vec<u32> {
+        let mut path = Vec::new();
+        let mut at = id;
+        while let Place { parent: Some(parent), at: index } = self.places[at.0 as usize] {
+            path.push(index);
+            at = parent;
+        }
+        path.push(at.0);
+        path.reverse();
+        path
+    }
+
     fn push(&mut self, value: Value) -> ValueId {
         self.values.push(value);
         self.places.push(Place { parent: None, at: 0 });
@@ -145,12 +158,7 @@ impl Json {
     /// Reads a document into the arena.
     pub fn parse(&mut self, text: &str, limits: JsonLimits) -> Result<ValueId, SchemaError> {
         if text.len() > limits.max_bytes {
-            return Err(SchemaError::limit(
-                "schema bytes",
-                limits.max_bytes,
-                "",
-                "Split the schema, or raise the limit",
-            ));
+            return Err(SchemaError::limit("max_bytes", limits.max_bytes, "", "Split the schema, or raise the limit"));
         }
         Parser { json: self, text, at: 0, limits }.document()
     }
@@ -285,7 +293,7 @@ impl Parser<'_> {
     fn enter(&self, open: &mut Vec<Open>, frame: Open) -> Result<(), SchemaError> {
         if open.len() >= self.limits.max_depth {
             return Err(SchemaError::limit(
-                "schema nesting",
+                "max_depth",
                 self.limits.max_depth,
                 "",
                 "Flatten the schema, or name its parts with $defs and $ref",
@@ -340,7 +348,7 @@ impl Parser<'_> {
                     }
                     None if text.bytes().any(|b| matches!(b, b'e' | b'E')) || text.len() > 1_000 => {
                         Err(SchemaError::limit(
-                            "number exponent",
+                            "exponents of numbers",
                             punchcard_automata::decimal::MAX_EXPONENT as usize,
                             "",
                             "Use numbers of a sensible size",

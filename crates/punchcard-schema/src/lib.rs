@@ -22,6 +22,7 @@ mod metaschemas;
 pub mod number;
 pub mod object;
 pub mod options;
+pub mod report;
 mod satisfy;
 mod unique;
 
@@ -32,3 +33,4 @@ pub use formula::{Formula, Name, Type};
 pub use json::{Json, JsonLimits, ValueId};
 pub use object::ObjectState;
 pub use options::{NumberSpelling, Options, PropertyOrder};
+pub use report::{Report, ReportEntry, Status};

@@ -61,6 +61,9 @@ struct Wanted {
     most: u32,
 }
 
+/// Partial derivatives: formulas for a value, and what is left.
+type Steps = Arc<[(Formula, Formula)]>;
+
 /// One way to treat a member: a formula for its value, and what comes after it.
 pub type Move = (Formula, ObjectState);
 
@@ -71,6 +74,7 @@ pub struct Memory {
     seen_ids: FxMap<Arc<[Name]>, u32>,
     values: FxMap<(u32, Name), Formula>,
     names: FxMap<ObjectState, Language>,
+    steps: FxMap<(Formula, Name), Steps>,
 }
 
 impl Default for Memory {
@@ -81,6 +85,7 @@ impl Default for Memory {
             seen_ids: [(none, 0)].into_iter().collect(),
             values: FxMap::default(),
             names: FxMap::default(),
+            steps: FxMap::default(),
         }
     }
 }
@@ -249,7 +254,12 @@ impl Algebra {
 
     pub(crate) fn too_many_alternatives(&self, what: &str) -> SchemaError {
         let limit = self.options.limits.max_alternatives;
-        SchemaError::limit("alternatives", limit, "", &format!("Simplify the {what} of the schema, or raise the limit"))
+        SchemaError::limit(
+            "max_alternatives",
+            limit,
+            "",
+            &format!("Simplify the {what} of the schema, or raise the limit"),
+        )
     }
 
     /// Interns a member name.
@@ -305,9 +315,8 @@ impl Algebra {
             return Ok(Vec::new());
         }
         let value = self.member_value(state.spec, name);
-        if std::env::var("PCDBG").is_ok() { eprintln!("STEP {:?} by {} : {}", state, self.formulas.text_of(name), self.formulas.show(residual, 12)); }
         let mut moves = Vec::new();
-        for (part, residual) in self.step_member(residual, name)? {
+        for &(part, residual) in self.step_member(residual, name)?.iter() {
             let value = self.formulas.and([value, part]);
             if value != Formula::FALSE {
                 moves.push((value, ObjectState { spec: state.spec, residual, place: next, seen }));
@@ -386,7 +395,16 @@ impl Algebra {
     }
 
     /// Partial derivatives of a residual by a member: (formula for its value, what is left).
-    fn step_member(&mut self, f: Formula, name: Name) -> Result<Vec<(Formula, Formula)>, SchemaError> {
+    fn step_member(&mut self, f: Formula, name: Name) -> Result<Steps, SchemaError> {
+        if let Some(known) = self.objects.steps.get(&(f, name)) {
+            return Ok(known.clone());
+        }
+        let steps: Steps = self.step_member_anew(f, name)?.into();
+        self.objects.steps.insert((f, name), steps.clone());
+        Ok(steps)
+    }
+
+    fn step_member_anew(&mut self, f: Formula, name: Name) -> Result<Vec<(Formula, Formula)>, SchemaError> {
         let same = |f| Ok(vec![(Formula::TRUE, f)]);
         match *self.formulas.node(f) {
             Node::Member { keys, value } => {
@@ -450,7 +468,7 @@ impl Algebra {
                 let items = items.clone();
                 let mut out = Vec::new();
                 for &item in items.iter() {
-                    out.extend(self.step_member(item, name)?);
+                    out.extend_from_slice(&self.step_member(item, name)?);
                 }
                 Ok(self.alternatives(out))
             }

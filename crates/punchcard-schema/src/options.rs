@@ -27,13 +27,20 @@ pub struct SchemaLimits {
     pub max_alternatives: usize,
     /// States visited while it is decided whether a schema can be satisfied.
     pub max_search: usize,
-    /// Regular expression states.
+    /// States of regular languages.
     pub max_automaton_states: usize,
+    /// Steps of one search in regular languages.
+    pub max_automaton_work: u64,
 }
 
 impl Default for SchemaLimits {
     fn default() -> Self {
-        SchemaLimits { max_alternatives: 1_024, max_search: 100_000, max_automaton_states: 1_000_000 }
+        SchemaLimits {
+            max_alternatives: 1_024,
+            max_search: 100_000,
+            max_automaton_states: 1_000_000,
+            max_automaton_work: 5_000_000,
+        }
     }
 }
 
@@ -50,6 +57,8 @@ pub struct Options {
     pub property_order: PropertyOrder,
     /// The spelling of numbers.
     pub number_spelling: NumberSpelling,
+    /// A keyword that cannot be enforced is left out and noted, instead of being an error.
+    pub leave_out_unsupported: bool,
     /// Limits.
     pub limits: SchemaLimits,
 }
@@ -62,6 +71,7 @@ impl Default for Options {
             assert_formats: true,
             property_order: PropertyOrder::Declared,
             number_spelling: NumberSpelling::Plain,
+            leave_out_unsupported: false,
             limits: SchemaLimits::default(),
         }
     }

@@ -49,6 +49,11 @@ impl Search {
         Paused { open: self.open, running: self.running, found: self.found } = paused;
     }
 
+    /// How many questions have been answered.
+    pub(crate) fn answered(&self) -> usize {
+        self.known.len()
+    }
+
     /// When the question was found to be answered with yes.
     pub(crate) fn found(&self, question: Question) -> Option<u32> {
         *self.known.get(&question)?
@@ -117,12 +122,7 @@ impl Algebra {
         }
         if self.search.open.len() > self.options.limits.max_search {
             let limit = self.options.limits.max_search;
-            return Err(SchemaError::limit(
-                "satisfiability search",
-                limit,
-                "",
-                "Simplify the schema, or raise the limit",
-            ));
+            return Err(SchemaError::limit("max_search", limit, "", "Simplify the schema, or raise the limit"));
         }
         let yes = stacker::maybe_grow(128 << 10, 2 << 20, || match question {
             Question::Value(f) => self.search_value(f),

@@ -200,12 +200,7 @@ impl Algebra {
 
     fn too_many_ways(&self) -> SchemaError {
         let limit = self.options.limits.max_search;
-        SchemaError::limit(
-            "satisfiability search",
-            limit,
-            "",
-            "Simplify the arrays with uniqueItems, or raise the limit",
-        )
+        SchemaError::limit("max_search", limit, "", "Simplify the arrays with uniqueItems, or raise the limit")
     }
 
     /// Steps with different values for all, given to those that have no more values than there are steps. `None` if there

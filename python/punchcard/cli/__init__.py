@@ -54,11 +54,12 @@ def main() -> None:
 
 
 def _register() -> None:
+    from punchcard.cli.check import check
     from punchcard.cli.extract import extract
     from punchcard.cli.models import models
     from punchcard.cli.run import run
 
-    for command in (run, extract, models):
+    for command in (run, extract, check, models):
         main.add_command(command)
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
 from pydantic_core import to_jsonable_python
 
 from punchcard.cli.options import given, model_option, sampling_options
-from punchcard.errors import InvalidSchemaError
+from punchcard.cli.schemas import SCHEMA_METAVAR, load_schema
 
 
 @click.command()
@@ -20,7 +18,7 @@ from punchcard.errors import InvalidSchemaError
 @click.option(
     "--schema",
     required=True,
-    metavar="FILE.json|MODULE:MODEL",
+    metavar=SCHEMA_METAVAR,
     help="A JSON Schema, or a Pydantic model by the module that defines it.",
 )
 @model_option
@@ -29,38 +27,8 @@ def extract(text: str, schema: str, model: str | None, **options: Any) -> None:
     """Print what TEXT says as JSON of the shape of a schema. With '-', the text is read from stdin."""
     from punchcard.extraction import extract as extract_data
 
-    shape = _load(schema)
+    shape = load_schema(schema)
     if text == "-":
         text = sys.stdin.read()
     data = extract_data(text, shape, model, **given(**options))
     click.echo(json.dumps(to_jsonable_python(data, fallback=str), ensure_ascii=False))
-
-
-def _load(schema: str) -> Any:
-    """A schema's JSON text, or a type. Raises `InvalidSchemaError` if it cannot be found."""
-    path = Path(schema)
-    if path.is_file():
-        try:
-            return path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise _invalid(f"{schema} cannot be read: {error}") from error
-    module, colon, name = schema.partition(":")
-    if not colon or not name or path.suffix == ".json":
-        raise _invalid(f"There is no schema file {schema}", "Give a .json file, or MODULE:MODEL")
-    # As with `python -m`, modules of the current folder can be imported.
-    sys.path.insert(0, "")
-    try:
-        value: Any = importlib.import_module(module)
-        for part in name.split("."):
-            value = getattr(value, part)
-    except AttributeError as error:
-        raise _invalid(f"The module {module} has no {name}") from error
-    except Exception as error:  # whatever the module raises when it is imported
-        raise _invalid(f"The module {module} cannot be imported: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.remove("")
-    return value
-
-
-def _invalid(message: str, hint: str | None = None) -> InvalidSchemaError:
-    return InvalidSchemaError(message, hint=hint, pointer="", keyword="")

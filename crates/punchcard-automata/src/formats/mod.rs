@@ -63,6 +63,11 @@ pub fn language(name: &str, languages: &mut Languages) -> Option<Language> {
     FORMATS.iter().find(|(known, _)| *known == name).map(|(_, build)| build(languages))
 }
 
+/// Whether the name is a format of drafts 4 to 2020-12.
+pub fn is_known(name: &str) -> bool {
+    names().any(|known| known == name)
+}
+
 /// The names of all formats, in alphabetical order.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FORMATS.iter().map(|&(name, _)| name)

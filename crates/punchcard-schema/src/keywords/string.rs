@@ -33,7 +33,11 @@ impl Algebra {
         }
         let parsed = pattern::parse(source, &pattern::Options::default());
         let language = parsed.and_then(|pattern| pattern.search(&mut self.languages)).map_err(|error| {
-            let mut refusal = self.unsupported(at, error.hint.as_deref().unwrap_or("Write it without this part"));
+            let mut hint = error.hint.unwrap_or_else(|| "write it without this part".into()).to_string();
+            if let Some(first) = hint.get_mut(..1) {
+                first.make_ascii_uppercase();
+            }
+            let mut refusal = self.unsupported(at, &hint);
             refusal.message = format!(
                 "The pattern {source:?} at '{}' cannot be used: {} (at character {})",
                 refusal.pointer,

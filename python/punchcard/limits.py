@@ -1,0 +1,34 @@
+"""Limits against hostile schemas and texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a schema and the texts under it may cost. Real ones stay far below the defaults.
+
+    Passing a limit raises `LimitError`, whose field ``limit`` is the name below. A compilation can raise it, and so can
+    a mask or a token that is accepted later, as states are built when a text reaches them.
+
+    Example:
+        >>> GrammarCompiler(info, limits=Limits(max_search=10_000))
+    """
+
+    #: Bytes of JSON text, of the schema and of each resource.
+    max_bytes: int = 64 << 20
+    #: Arrays and objects within each other, in the schema's JSON.
+    max_depth: int = 1_000
+    #: Combinations of alternatives (``anyOf``, ``oneOf``, ...) that one member or item may be split into.
+    max_alternatives: int = 1_024
+    #: Questions asked to find out whether a schema can be satisfied.
+    max_search: int = 100_000
+    #: States of regular languages (patterns, formats, numbers, names) of one grammar.
+    max_automaton_states: int = 1_000_000
+    #: Steps of one search in a regular language.
+    max_automaton_work: int = 5_000_000
+    #: Parse states that all texts of one grammar may build together; 8 million are some 2 GB.
+    max_states: int = 8_000_000
+    #: Ways in which one text may be read at once.
+    max_readings: int = 2_048
