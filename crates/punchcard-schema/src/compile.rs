@@ -272,6 +272,9 @@ impl Algebra {
                     let closed = keywords::object::closed_by_strictness(self, schema)?;
                     parts.push(closed);
                 }
+                if !reference_only {
+                    parts.push(self.order_across(schema));
+                }
                 self.formulas.and(parts)
             }
             _ => {

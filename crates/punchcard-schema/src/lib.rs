@@ -22,6 +22,7 @@ mod metaschemas;
 pub mod number;
 pub mod object;
 pub mod options;
+mod order;
 pub mod report;
 mod satisfy;
 mod unique;

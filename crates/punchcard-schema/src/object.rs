@@ -161,7 +161,11 @@ impl Algebra {
         };
         let mut named = Vec::new();
         let mut patterns = Vec::new();
-        self.survey(f, &mut spec.order, &mut named, &mut patterns);
+        let mut orders = Vec::new();
+        self.survey(f, &mut orders, &mut named, &mut patterns);
+        // The order of a whole comes before those of its parts.
+        orders.sort_by_key(|order| std::cmp::Reverse(order.len()));
+        spec.order = orders.concat();
         let mut rest = Vec::new();
         for item in items {
             match *self.formulas.node(item) {
@@ -204,18 +208,24 @@ impl Algebra {
         Ok(id)
     }
 
-    /// Collects the declared order, the names and the name languages that a formula speaks of.
-    fn survey(&self, f: Formula, order: &mut Vec<Name>, named: &mut Vec<Name>, patterns: &mut Vec<Language>) {
+    /// Collects the declared orders, the names and the name languages that a formula speaks of.
+    fn survey<'a>(
+        &'a self,
+        f: Formula,
+        orders: &mut Vec<&'a [Name]>,
+        named: &mut Vec<Name>,
+        patterns: &mut Vec<Language>,
+    ) {
         match self.formulas.node(f) {
-            Node::And(items) | Node::Or(items) => items.iter().for_each(|&i| self.survey(i, order, named, patterns)),
+            Node::And(items) | Node::Or(items) => items.iter().for_each(|&i| self.survey(i, orders, named, patterns)),
             Node::Not(inner) => match self.formulas.node(*inner) {
                 Node::Among(_, list) => {
                     named.extend(list.iter().flat_map(|&c| self.constants.members(c)).map(|m| m.0));
                 }
-                _ => self.survey(*inner, order, named, patterns),
+                _ => self.survey(*inner, orders, named, patterns),
             },
-            Node::Among(_, list) => list.iter().for_each(|&c| order.extend_from_slice(self.constants.order(c))),
-            Node::Declared(list) => order.extend_from_slice(self.formulas.order(*list)),
+            Node::Among(_, list) => orders.extend(list.iter().map(|&c| self.constants.order(c))),
+            Node::Declared(list) => orders.push(self.formulas.order(*list)),
             Node::Member { keys: Keys::One(name), .. } => named.push(*name),
             Node::Member { keys: Keys::In(names), .. } => patterns.push(*names),
             _ => {}
