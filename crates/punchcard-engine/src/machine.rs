@@ -230,6 +230,8 @@ pub struct Machine {
     rows: Vec<Row>,
     typed: Vec<Typed>,
     typed_ids: FxMap<(TypedId, u32), TypedId>,
+    /// Where names lead that are like many others.
+    after_classes: FxMap<(ObjectState, u32, StackId), ConfigId>,
     start: ConfigId,
 }
 
@@ -271,6 +273,7 @@ impl Machine {
             rows: vec![Row::default()],
             typed: vec![Typed { before: TypedId(0), last: 0, length: 0 }],
             typed_ids: FxMap::default(),
+            after_classes: FxMap::default(),
             start: ConfigId::DEAD,
         };
         machine.config_ids.insert(Box::new([]), ConfigId::DEAD);
@@ -628,13 +631,37 @@ impl Machine {
         {
             return Ok(None);
         }
-        let (space, parent) = (self.spelling.space, self.parent(reading.stack));
-        let mut out = Vec::new();
-        for (value, next) in self.algebra.anonymous_moves(state)? {
-            let stack = self.push(Frame::Colon { next, value, space }, parent);
-            out.push(Reading { stack, noted: TypedId::NONE });
+        self.after_class(state, 0, self.parent(reading.stack)).map(Some)
+    }
+
+    /// The configuration after the closing quote of a member name; all names of a class lead to the same, without being
+    /// noted as seen. For walks along one token only.
+    pub(crate) fn after_name(&mut self, state: ObjectState, name: &str, parent: StackId) -> Result<ConfigId, SchemaError> {
+        if let Some(class) = self.algebra.name_class(state, name) {
+            return self.after_class(state, class, parent);
         }
-        Ok(Some(self.config(&mut out)))
+        let name = self.algebra.name(name);
+        let moves = self.algebra.object_moves(state, name)?;
+        Ok(self.before_value(moves, parent))
+    }
+
+    fn after_class(&mut self, state: ObjectState, class: u32, parent: StackId) -> Result<ConfigId, SchemaError> {
+        if let Some(&known) = self.after_classes.get(&(state, class, parent)) {
+            return Ok(known);
+        }
+        let moves = self.algebra.class_moves(state, class)?;
+        let config = self.before_value(moves, parent);
+        self.after_classes.insert((state, class, parent), config);
+        Ok(config)
+    }
+
+    /// Before the colon of a member.
+    fn before_value(&mut self, moves: Vec<(Formula, ObjectState)>, parent: StackId) -> ConfigId {
+        let space = self.spelling.space;
+        let colons = moves.into_iter().map(|(value, next)| Frame::Colon { next, value, space });
+        let mut out: Vec<Reading> =
+            colons.map(|frame| Reading { stack: self.push(frame, parent), noted: TypedId::NONE }).collect();
+        self.config(&mut out)
     }
 
     fn type_char(&mut self, typed: TypedId, c: u32) -> TypedId {
@@ -658,7 +685,7 @@ impl Machine {
         self.typed_name(at)
     }
 
-    fn typed_name(&self, typed: TypedId) -> String {
+    pub(crate) fn typed_name(&self, typed: TypedId) -> String {
         let mut chars = self.typed_from(typed, 0);
         chars.reverse();
         chars.into_iter().filter_map(char::from_u32).collect()

@@ -23,8 +23,9 @@ pub struct LeafMask {
     rests: Trie,
     /// The same tokens in full, for strings whose text matters to what follows.
     crossing: Trie,
-    /// Those of them that may hold another string as well, and the rests of all others.
+    /// Those of them that may hold another string as well, all others, and the rests of all others.
     crossing_far: Trie,
+    crossing_near: Trie,
     near_rests: Trie,
 }
 
@@ -135,14 +136,55 @@ impl Machine {
             mask
         };
         let config = self.config(&mut vec![reading]);
-        match self.after_any_name(reading)? {
-            Some(after) => {
-                self.walk(&mask.near_rests, after, words)?;
-                // A further name in the same token must differ from this one.
-                self.walk(&mask.crossing_far, config, words)
-            }
-            None => self.walk(&mask.crossing, config, words),
+        if reading.is_noted() {
+            return self.walk(&mask.crossing, config, words);
         }
+        match self.after_any_name(reading)? {
+            Some(after) => self.walk(&mask.near_rests, after, words)?,
+            None => self.walk_names(&mask.crossing_near, reading, words)?,
+        }
+        // A further name in the same token must differ from this one.
+        self.walk(&mask.crossing_far, config, words)
+    }
+
+    /// Sets the bits of the strings in the trie that complete the member name being read and can go on behind it. They
+    /// hold no further name, so that names need not be told apart within a class.
+    fn walk_names(&mut self, trie: &Trie, reading: Reading, words: &mut [u32]) -> Result<(), SchemaError> {
+        let Frame::Key { state, leaf, typed } = self.frame(reading.stack) else { return Ok(()) };
+        let parent = self.parent(reading.stack);
+        let beginning = self.typed_name(typed);
+        let nodes = trie.nodes();
+        // In the name: the leaf, and how long the name is. Behind it: the configuration.
+        let mut path = vec![Ok((leaf, beginning.len())); trie.max_depth() + 1];
+        let mut name = beginning;
+        let mut i = 0;
+        while let Some(node) = nodes.get(i) {
+            let depth = usize::from(node.depth);
+            let next = match path[depth - 1] {
+                Ok((leaf, length)) => {
+                    name.truncate(length);
+                    match self.leaves.step(&mut self.algebra.languages, leaf, node.byte)? {
+                        LeafId::DEAD => Err(ConfigId::DEAD),
+                        LeafId::CLOSED => Err(self.after_name(state, &name, parent)?),
+                        next => {
+                            name.extend(self.leaves.completed(leaf, node.byte).and_then(char::from_u32));
+                            Ok((next, name.len()))
+                        }
+                    }
+                }
+                Err(config) => Err(self.step(config, node.byte)?),
+            };
+            if next == Err(ConfigId::DEAD) {
+                i = node.end as usize;
+                continue;
+            }
+            path[depth] = next;
+            if next.is_err() {
+                trie.tokens_at(i).iter().for_each(|&id| set(words, id));
+            }
+            i += 1;
+        }
+        Ok(())
     }
 
     /// A language that is left for that of all texts wherever the text leaves a few paths: the mask is that of any string,
@@ -253,9 +295,11 @@ impl Machine {
         // A whole string needs two quotes more.
         let quotes = |bytes: &[u8]| bytes.iter().filter(|&&b| b == b'"').count();
         let far: Vec<(&[u8], u32)> = crossing.iter().filter(|(bytes, _)| quotes(bytes) > 2).copied().collect();
-        let near = rests.iter().zip(&crossing).filter(|(_, (bytes, _))| quotes(bytes) <= 2).map(|(rest, _)| *rest);
+        let is_near = |(bytes, _): &(&[u8], u32)| quotes(bytes) <= 2;
+        let near = rests.iter().zip(&crossing).filter(|(_, token)| is_near(token)).map(|(rest, _)| *rest);
         Ok(LeafMask {
             near_rests: Trie::new(near),
+            crossing_near: Trie::new(crossing.iter().copied().filter(is_near)),
             inside,
             rests: Trie::new(rests),
             crossing: Trie::new(crossing),

@@ -561,7 +561,9 @@ impl Algebra {
     pub fn is_indifferent(&self, state: ObjectState, beginning: &str) -> bool {
         let spec = &self.specs[state.spec as usize];
         let next = spec.spoken.partition_point(|name| &**name < beginning);
-        spec.classes.len() == 1 && !spec.spoken.get(next).is_some_and(|name| name.starts_with(beginning))
+        spec.classes.len() == 1
+            && spec.classes[0].size.is_none()
+            && !spec.spoken.get(next).is_some_and(|name| name.starts_with(beginning))
     }
 
     /// The most bytes of a name that is spoken of.
@@ -569,11 +571,22 @@ impl Algebra {
         self.specs[state.spec as usize].spoken.iter().map(|name| name.len()).max().unwrap_or(0)
     }
 
-    /// The ways to treat a member of whatever name, which is not noted as seen.
-    pub fn anonymous_moves(&mut self, state: ObjectState) -> Result<Vec<Move>, SchemaError> {
+    /// The class of a name that may come next, if all names of the class are treated alike: it is not spoken of, and there
+    /// are always more of its kind.
+    pub fn name_class(&mut self, state: ObjectState, name: &str) -> Option<u32> {
         let spec = self.specs[state.spec as usize].clone();
-        let Some(class) = spec.classes.first() else { return Ok(Vec::new()) };
-        let mut moves = self.object_moves(ObjectState { seen: 0, ..state }, class.example)?;
+        if spec.spoken.binary_search_by(|spoken| (**spoken).cmp(name)).is_ok() {
+            return None;
+        }
+        let class = spec.classes.iter().position(|class| self.languages.matches(class.names, name))?;
+        spec.classes[class].size.is_none().then_some(class as u32)
+    }
+
+    /// The ways to treat a member with a name of the class, which is not noted as seen.
+    pub fn class_moves(&mut self, state: ObjectState, class: u32) -> Result<Vec<Move>, SchemaError> {
+        let spec = self.specs[state.spec as usize].clone();
+        let example = spec.classes[class as usize].example;
+        let mut moves = self.object_moves(ObjectState { seen: 0, ..state }, example)?;
         moves.iter_mut().for_each(|(_, next)| next.seen = state.seen);
         Ok(moves)
     }
@@ -640,7 +653,7 @@ impl Algebra {
             }
             for (i, class) in spec.classes.iter().enumerate() {
                 let left = self.minus_seen(class.names, state.seen);
-                if self.languages.is_viable(left)? && self.class_moves(at, class)? {
+                if self.languages.is_viable(left)? && self.class_may_come(at, class)? {
                     classes.push(i);
                 }
             }
@@ -649,7 +662,7 @@ impl Algebra {
     }
 
     /// Whether a fresh name of the class can be taken: any one stands for all of them.
-    fn class_moves(&mut self, state: ObjectState, class: &NameClass) -> Result<bool, SchemaError> {
+    fn class_may_come(&mut self, state: ObjectState, class: &NameClass) -> Result<bool, SchemaError> {
         let name = if self.objects.seen[state.seen as usize].binary_search(&class.example).is_ok() {
             let left = self.minus_seen(class.names, state.seen);
             match self.languages.example(left)? {
