@@ -46,6 +46,51 @@ impl Languages {
         Ok(Some(text))
     }
 
+    /// Whether every beginning of a text of the language can be continued in infinitely many ways. `false` also if it takes
+    /// many states to find out.
+    pub fn is_endless(&mut self, id: Language) -> Result<bool, LimitExceeded> {
+        const MOST_STATES: usize = 256;
+        if let Some(&known) = self.endless.get(&id) {
+            return Ok(known);
+        }
+        let mut states = vec![id];
+        let mut places: FxMap<Language, usize> = [(id, 0)].into_iter().collect();
+        let mut ways: Vec<Vec<usize>> = Vec::new();
+        let mut few = true;
+        while let Some(&state) = states.get(ways.len()) {
+            let mut next = Vec::new();
+            for &target in self.transitions(state).targets() {
+                if self.is_viable(target)? {
+                    let place = *places.entry(target).or_insert(states.len());
+                    if place == states.len() {
+                        states.push(target);
+                    }
+                    next.push(place);
+                }
+            }
+            ways.push(next);
+            few = states.len() <= MOST_STATES;
+            if !few {
+                break;
+            }
+        }
+        // States that lead nowhere but to the end are taken away until all that are left lead to a circle.
+        let mut lost = vec![false; states.len()];
+        let mut changed = few;
+        while changed {
+            changed = false;
+            for (state, next) in ways.iter().enumerate() {
+                if !lost[state] && next.iter().all(|&n| lost[n]) {
+                    lost[state] = true;
+                    changed = true;
+                }
+            }
+        }
+        let endless = few && !lost.contains(&true);
+        self.endless.insert(id, endless);
+        Ok(endless)
+    }
+
     /// How many texts the language has, counted up to `most`.
     pub fn count_up_to(&mut self, id: Language, most: u32) -> Result<u32, LimitExceeded> {
         let mut layer: FxMap<Language, u32> = [(id, 1)].into_iter().collect();

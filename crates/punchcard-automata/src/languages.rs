@@ -130,6 +130,7 @@ pub struct Languages {
     pub(crate) steps: FxMap<(Language, u32), Language>,
     pub(crate) asked: FxMap<Language, u8>,
     pub(crate) viable: FxMap<Language, bool>,
+    pub(crate) endless: FxMap<Language, bool>,
     pub(crate) memory: Memory,
     /// The characters that can be written at all; `None` for every one.
     pub(crate) alphabet: Option<CharSet>,
@@ -169,6 +170,7 @@ impl Languages {
             steps: FxMap::default(),
             asked: FxMap::default(),
             viable: FxMap::default(),
+            endless: FxMap::default(),
             memory: Memory::default(),
             alphabet,
             max_states: 2_000_000,

@@ -636,7 +636,12 @@ impl Machine {
 
     /// The configuration after the closing quote of a member name; all names of a class lead to the same, without being
     /// noted as seen. For walks along one token only.
-    pub(crate) fn after_name(&mut self, state: ObjectState, name: &str, parent: StackId) -> Result<ConfigId, SchemaError> {
+    pub(crate) fn after_name(
+        &mut self,
+        state: ObjectState,
+        name: &str,
+        parent: StackId,
+    ) -> Result<ConfigId, SchemaError> {
         if let Some(class) = self.algebra.name_class(state, name) {
             return self.after_class(state, class, parent);
         }

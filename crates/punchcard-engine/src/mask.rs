@@ -23,7 +23,7 @@ pub struct LeafMask {
     rests: Trie,
     /// The same tokens in full, for strings whose text matters to what follows.
     crossing: Trie,
-    /// Those of them that may hold another string as well, all others, and the rests of all others.
+    /// Those of them that may hold another name of the same object, all others, and the rests of all others.
     crossing_far: Trie,
     crossing_near: Trie,
     near_rests: Trie,
@@ -135,6 +135,7 @@ impl Machine {
             mask.inside.iter().zip(words.iter_mut()).for_each(|(from, to)| *to |= from);
             mask
         };
+        self.refuse_seen_names(vocabulary, reading, words)?;
         let config = self.config(&mut vec![reading]);
         if reading.is_noted() {
             return self.walk(&mask.crossing, config, words);
@@ -145,6 +146,38 @@ impl Machine {
         }
         // A further name in the same token must differ from this one.
         self.walk(&mask.crossing_far, config, words)
+    }
+
+    /// Clears the bits of tokens that end a member name which the object already has.
+    fn refuse_seen_names(
+        &mut self,
+        vocabulary: &Vocabulary,
+        reading: Reading,
+        words: &mut [u32],
+    ) -> Result<(), SchemaError> {
+        let Frame::Key { state, leaf, typed } = self.frame(reading.stack) else { return Ok(()) };
+        let Some((_, encoding)) = self.leaves.language(leaf) else { return Ok(()) };
+        let typed = self.typed_name(typed);
+        let seen = self.algebra.seen_names(state, &typed);
+        if seen.is_empty() {
+            return Ok(());
+        }
+        let rests: Vec<String> = seen.into_iter().map(|name| name[typed.len()..].to_string()).collect();
+        let rests = self.algebra.languages.texts(rests.iter().map(String::as_str));
+        let leaf = self.leaves.start(rests, encoding);
+        let trie = &vocabulary.trie;
+        let mut path = vec![leaf; trie.max_depth() + 1];
+        let mut i = 0;
+        while let Some(node) = trie.nodes().get(i) {
+            let depth = usize::from(node.depth);
+            let next = self.leaves.step(&mut self.algebra.languages, path[depth - 1], node.byte)?;
+            path[depth] = next;
+            if next == LeafId::CLOSED {
+                trie.tokens_at(i).iter().for_each(|&id| clear(words, id));
+            }
+            i = if next == LeafId::DEAD || next == LeafId::CLOSED { node.end as usize } else { i + 1 };
+        }
+        Ok(())
     }
 
     /// Sets the bits of the strings in the trie that complete the member name being read and can go on behind it. They
@@ -292,20 +325,28 @@ impl Machine {
             }
             i += 1;
         }
-        // A whole string needs two quotes more.
-        let quotes = |bytes: &[u8]| bytes.iter().filter(|&&b| b == b'"').count();
-        let far: Vec<(&[u8], u32)> = crossing.iter().filter(|(bytes, _)| quotes(bytes) > 2).copied().collect();
-        let is_near = |(bytes, _): &(&[u8], u32)| quotes(bytes) <= 2;
-        let near = rests.iter().zip(&crossing).filter(|(_, token)| is_near(token)).map(|(rest, _)| *rest);
+        let is_near = |(rest, _): &(&(&[u8], u32), &(&[u8], u32))| !has_further_name(rest.0);
+        let near: Vec<_> = rests.iter().zip(&crossing).filter(is_near).collect();
+        let far = rests.iter().zip(&crossing).filter(|pair| !is_near(pair)).map(|(_, token)| *token);
+        let crossing_far = Trie::new(far);
         Ok(LeafMask {
-            near_rests: Trie::new(near),
-            crossing_near: Trie::new(crossing.iter().copied().filter(is_near)),
+            near_rests: Trie::new(near.iter().map(|(rest, _)| **rest)),
+            crossing_near: Trie::new(near.iter().map(|(_, token)| **token)),
             inside,
             rests: Trie::new(rests),
             crossing: Trie::new(crossing),
-            crossing_far: Trie::new(far),
+            crossing_far,
         })
     }
+}
+
+/// Whether what follows the closing quote of a name may hold another whole name of the same object: a comma, and then a
+/// string that is closed.
+fn has_further_name(rest: &[u8]) -> bool {
+    rest.iter().enumerate().filter(|&(_, &byte)| byte == b',').any(|(comma, _)| {
+        let behind = rest[comma + 1..].trim_ascii_start();
+        behind.first() == Some(&b'"') && behind[1..].contains(&b'"')
+    })
 }
 
 impl Mask {

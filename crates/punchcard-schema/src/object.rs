@@ -335,11 +335,14 @@ impl Algebra {
         Ok(moves)
     }
 
-    /// The ways to treat a member of this name that can be finished.
+    /// The ways to treat a member of this name that can be finished, in an object that can be.
     pub fn object_moves(&mut self, state: ObjectState, name: Name) -> Result<Vec<Move>, SchemaError> {
         let mut moves = Vec::new();
+        // What could be finished without a member that nothing speaks of can be finished with it.
+        let touched = self.touches(state.residual, name);
         for (value, next) in self.object_steps(state, name)? {
-            if self.is_satisfiable(value)? && self.object_is_viable(next)? {
+            let as_before = !touched && next.residual == state.residual && next.place == state.place;
+            if self.is_satisfiable(value)? && (as_before || self.object_is_viable(next)?) {
                 moves.push((value, next));
             }
         }
@@ -563,6 +566,7 @@ impl Algebra {
         let next = spec.spoken.partition_point(|name| &**name < beginning);
         spec.classes.len() == 1
             && spec.classes[0].size.is_none()
+            && self.seen_names(state, beginning).is_empty()
             && !spec.spoken.get(next).is_some_and(|name| name.starts_with(beginning))
     }
 
@@ -575,7 +579,8 @@ impl Algebra {
     /// are always more of its kind.
     pub fn name_class(&mut self, state: ObjectState, name: &str) -> Option<u32> {
         let spec = self.specs[state.spec as usize].clone();
-        if spec.spoken.binary_search_by(|spoken| (**spoken).cmp(name)).is_ok() {
+        let known = spec.spoken.binary_search_by(|spoken| (**spoken).cmp(name)).is_ok();
+        if known || self.seen_names(state, name).contains(&name) {
             return None;
         }
         let class = spec.classes.iter().position(|class| self.languages.matches(class.names, name))?;
@@ -606,7 +611,9 @@ impl Algebra {
             } else {
                 self.languages.union(classes.iter().map(|&c| spec.classes[c].names))
             };
-            parts.push(self.minus_seen(open, state.seen));
+            // Where each beginning of a name has endless continuations, names that were seen are refused at their end.
+            let open = if self.languages.is_endless(open)? { open } else { self.minus_seen(open, state.seen) };
+            parts.push(open);
         }
         let names = self.languages.union(parts);
         self.languages.check_limit()?;
@@ -652,8 +659,7 @@ impl Algebra {
                 }
             }
             for (i, class) in spec.classes.iter().enumerate() {
-                let left = self.minus_seen(class.names, state.seen);
-                if self.languages.is_viable(left)? && self.class_may_come(at, class)? {
+                if self.has_fresh_name(class, state.seen)? && self.class_may_come(at, class)? {
                     classes.push(i);
                 }
             }
@@ -661,17 +667,32 @@ impl Algebra {
         Ok((single, classes))
     }
 
+    /// A name of the class that was not seen.
+    fn fresh_name(&mut self, class: &NameClass, seen: u32) -> Result<Option<Name>, SchemaError> {
+        if self.objects.seen[seen as usize].binary_search(&class.example).is_err() {
+            return Ok(Some(class.example));
+        }
+        let left = self.minus_seen(class.names, seen);
+        Ok(self.languages.example(left)?.map(|text| self.formulas.name(&text)))
+    }
+
+    fn has_fresh_name(&mut self, class: &NameClass, seen: u32) -> Result<bool, SchemaError> {
+        if self.languages.is_endless(class.names)? {
+            return Ok(true);
+        }
+        let left = self.minus_seen(class.names, seen);
+        Ok(self.languages.is_viable(left)?)
+    }
+
+    /// Names of the object that begin like this and may not come again.
+    pub fn seen_names(&self, state: ObjectState, beginning: &str) -> Vec<&str> {
+        let seen = self.objects.seen[state.seen as usize].iter().map(|&name| self.formulas.text_of(name));
+        seen.filter(|name| name.starts_with(beginning)).collect()
+    }
+
     /// Whether a fresh name of the class can be taken: any one stands for all of them.
     fn class_may_come(&mut self, state: ObjectState, class: &NameClass) -> Result<bool, SchemaError> {
-        let name = if self.objects.seen[state.seen as usize].binary_search(&class.example).is_ok() {
-            let left = self.minus_seen(class.names, state.seen);
-            match self.languages.example(left)? {
-                Some(text) => self.formulas.name(&text),
-                None => return Ok(false),
-            }
-        } else {
-            class.example
-        };
+        let Some(name) = self.fresh_name(class, state.seen)? else { return Ok(false) };
         Ok(!self.object_moves(state, name)?.is_empty())
     }
 
@@ -722,10 +743,7 @@ impl Algebra {
         let mut names: Vec<Name> = spec.order.iter().skip(state.place as usize).copied().collect();
         names.extend(&spec.others);
         for class in &spec.classes {
-            let left = self.minus_seen(class.names, state.seen);
-            if let Some(text) = self.languages.example(left)? {
-                names.push(self.formulas.name(&text));
-            }
+            names.extend(self.fresh_name(class, state.seen)?);
         }
         Ok(names)
     }
