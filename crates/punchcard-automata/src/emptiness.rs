@@ -56,6 +56,7 @@ impl Languages {
                 if self.is_nullable(state) {
                     count = count.saturating_add(ways);
                 }
+                self.check_limit()?;
                 let transitions = self.transitions(state);
                 for (lo, hi, target) in transitions.over(0, crate::charset::MAX) {
                     // Only states that lead to a text are followed, so every round of an infinite language finds more.
