@@ -121,8 +121,8 @@ fn prefixes_are_alive_only_if_some_number_begins_so() {
         (&between("4", "5"), &["40", "45", "50", "4.9", "500", "0.4"], &["3", "6", "51", "50.1", "501", "-", "4e1"]),
         (
             &sevens,
-            &["7", "14", "2", "28", "0.0021e", "7000e-", "2.8e1"],
-            &["3", "8", "22", "15", "29", "7e1", "2.8e0", "70e0"],
+            &["7", "14", "2", "28", "0.0021e", "7000e-", "2.8e1", "2.8e0"],
+            &["3", "8", "22", "15", "29", "7e1", "2.8e00e", "70e0"],
         ),
         (&odd, &["3000e-3", "300e-2", "499", "30", "30e", "49.9e"], &["0e", "3e1", "30e0", "500e0", "501", "49.99"]),
         (&Above(d("0")), &["0", "0.00", "1e-", "1e99"], &["-", "0e", "0.0e"]),
@@ -226,7 +226,7 @@ fn formula() -> impl Strategy<Value = Formula> {
         "[1-9][0-9]?",
         "0\\.[0-9]?[1-9]",
         "[1-9]e-?[0-3]",
-        prop_oneof!["16", "125", "0.375", "0.0625"],
+        prop_oneof!["16", "125", "0\\.375", "0\\.0625"],
     ];
     let atom = prop_oneof![
         value().prop_map(Above),
@@ -252,7 +252,7 @@ fn spelled(value: &Decimal, e: i64, zeros: usize) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn membership_is_by_value(
@@ -279,7 +279,9 @@ proptest! {
         for turn in turns {
             let ways: Vec<char> =
                 "0123456789.eE+-".chars().filter(|&c| l.step(at, c as u32) != Language::EMPTY).collect();
-            prop_assert!(!ways.is_empty(), "dead after {}", text);
+            if ways.is_empty() {
+                break;
+            }
             let c = ways[turn % ways.len()];
             text.push(c);
             at = l.step(at, c as u32);
@@ -287,7 +289,10 @@ proptest! {
         let rest = l.example(at).unwrap();
         prop_assert!(rest.is_some(), "dead after {}", text);
         text.push_str(&rest.unwrap());
-        prop_assert!(formula.has(&d(&text)), "{}", text);
+        // Exponents may have become longer than a decimal's.
+        if let Some(value) = Decimal::parse(&text) {
+            prop_assert!(formula.has(&value), "{}", text);
+        }
     }
 
     /// What leads to some number that was tried is alive at every place.
