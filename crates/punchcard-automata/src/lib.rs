@@ -36,5 +36,4 @@ pub use decimal::Decimal;
 pub use derivative::Transitions;
 pub use languages::{Language, Languages, LimitExceeded, Look};
 pub use machine::Machine;
-pub use number::Digits;
 pub use number_set::NumberSet;

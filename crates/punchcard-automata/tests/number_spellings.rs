@@ -83,7 +83,11 @@ fn spellings_by_value() {
             &["1e3", "1.5e1", "100e-2", "0e-5", "-0.0e7", "7", "-7.00", "15E+0", "0e99999999999999999999", "1e0000003"],
             &["15e-1", "1.5", "1e-1", "1e-99999999999999999999", "0.5e0", "1.25e1", "1e", "1e+", "01", "1.", "-", ""],
         ),
-        (&between("1", "10"), &["1e0", "0.1e1", "1000e-3", "10E-00", "1", "10.0", "9.99"], &["0.9", "11e0", "1e2", "-1"]),
+        (
+            &between("1", "10"),
+            &["1e0", "0.1e1", "1000e-3", "10E-00", "1", "10.0", "9.99"],
+            &["0.9", "11e0", "1e2", "-1"],
+        ),
         (
             &not(Below(d("0"))),
             &["1e99999999999999999999", "1e-99999999999999", "-0", "-0e5", "0.0", "12.5E7"],
@@ -217,7 +221,8 @@ fn too_much_is_refused() {
 }
 
 fn value() -> impl Strategy<Value = Decimal> {
-    prop_oneof!["-?(0|[1-9][0-9]{0,2})(\\.[0-9]{1,2})?", "-?[1-9]e-?[0-9]", "-?[1-9]{1,2}e-?[0-5]"].prop_map(|text| d(&text))
+    prop_oneof!["-?(0|[1-9][0-9]{0,2})(\\.[0-9]{1,2})?", "-?[1-9]e-?[0-9]", "-?[1-9]{1,2}e-?[0-5]"]
+        .prop_map(|text| d(&text))
 }
 
 fn formula() -> impl Strategy<Value = Formula> {
@@ -232,7 +237,11 @@ fn formula() -> impl Strategy<Value = Formula> {
         value().prop_map(Above),
         value().prop_map(Below),
         value().prop_map(Equal),
-        unit.prop_map(|unit| Multiple(d(&unit))),
+        unit.clone().prop_map(|unit| Multiple(d(&unit))),
+        // Multiples between bounds, whose digits must be known exactly.
+        (unit.clone(), unit, value(), value()).prop_map(|(unit, other, a, b)| {
+            And(vec![multiple(&unit), not(multiple(&other)), Above((&a).min(&b).clone()), Below(a.max(b))])
+        }),
     ];
     atom.prop_recursive(3, 12, 3, |part| {
         prop_oneof![
