@@ -161,3 +161,49 @@ impl Algebra {
         whole.then(|| self.languages.integers_between(low.as_ref(), high.as_ref()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::json::JsonLimits;
+    use crate::{Algebra, NumberSpelling, Options};
+    use punchcard_automata::Language;
+
+    /// Every spelling of the numbers that a schema admits.
+    fn any_spelling(schema: &str) -> (Algebra, Language) {
+        let options = Options { number_spelling: NumberSpelling::Any, ..Options::default() };
+        let (mut algebra, formula) = Algebra::new(schema, &[], options, JsonLimits::default(), None).unwrap();
+        let numbers = algebra.numbers(formula).unwrap();
+        (algebra, numbers)
+    }
+
+    #[test]
+    fn any_spelling_of_a_value_is_admitted() {
+        let one_of = r#"{"oneOf": [{"multipleOf": 2, "type": "number"}, {"multipleOf": 3, "type": "number"}]}"#;
+        let table: [(&str, &[&str], &[&str]); 8] = [
+            ("{}", &["1e5", "-0", "0.1E-999"], &["01", "1e"]),
+            (r#"{"type": "integer"}"#, &["1e3", "1.5e1", "100e-2", "0e-5", "-0.0e7", "7"], &["15e-1", "0.5"]),
+            (r#"{"minimum": 1, "maximum": 10}"#, &["1e0", "0.1e1", "1000e-3", "10E-00"], &["0.9e0", "1e2"]),
+            (r#"{"minimum": 0}"#, &["1e99999999999999999999", "1e-99999999999999", "-0e1"], &["-1e-99999999999999"]),
+            (r#"{"enum": [5, 1e3, "5"]}"#, &["5", "0.5e1", "500e-2", "1000", "1E+03"], &["50", "5e3", "51"]),
+            (r#"{"not": {"enum": [5, 1e3]}}"#, &["50", "5e3", "51"], &["5", "0.5e1", "500e-2", "1000"]),
+            (one_of, &["2", "3", "4e0", "90e-1"], &["6", "60e-1", "0", "1.2e1", "5"]),
+            (r#"{"multipleOf": 1e-300, "maximum": 1e300}"#, &["1e300", "250e-301", "1e-300"], &["1e301", "1e-301"]),
+        ];
+        for (schema, admitted, others) in table {
+            let (mut algebra, numbers) = any_spelling(schema);
+            for text in admitted {
+                assert!(algebra.languages.matches(numbers, text), "{schema} {text}");
+            }
+            for text in others {
+                assert!(!algebra.languages.matches(numbers, text), "{schema} {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_numbers_that_there_are_make_a_schema_satisfiable() {
+        let options = Options { number_spelling: NumberSpelling::Any, ..Options::default() };
+        let schema = r#"{"type": "integer", "exclusiveMinimum": 7, "exclusiveMaximum": 14, "multipleOf": 7}"#;
+        assert!(Algebra::new(schema, &[], options, JsonLimits::default(), None).is_err());
+    }
+}
