@@ -180,15 +180,12 @@ impl State {
                 put(&mut out, high);
             });
         } else if self.place > Place::Minus {
-            let Digits { some: _, like, shared, shift, places, zeros, rest, exact } = &self.digits;
+            let Digits { some: _, like, shared, shift, places, zeros, rest, length } = &self.digits;
             for number in [like.start as i64, like.end as i64, *shared as i64, *shift, *places, *zeros] {
                 put(&mut out, number);
             }
-            let rest = if *rest == BigUint::ZERO { Vec::new() } else { rest.to_bytes_le() };
-            put(&mut out, rest.len() as i64);
-            out.extend(rest);
-            out.push(u8::from(exact.is_some()));
-            out.extend(exact.iter().flatten());
+            put(&mut out, length.map_or(-1, |length| length as i64));
+            out.extend(rest.to_bytes_le());
         }
         out.into()
     }
@@ -207,10 +204,8 @@ impl State {
             let [start, end, shared] = [(); 3].map(|()| take(&mut rest) as usize);
             (digits.like, digits.shared) = (start..end, shared);
             [digits.shift, digits.places, digits.zeros] = [(); 3].map(|()| take(&mut rest));
-            let length = take(&mut rest) as usize;
-            let (number, exact) = rest.split_at(length);
-            digits.rest = BigUint::from_bytes_le(number);
-            digits.exact = (exact[0] > 0).then(|| exact[1..].to_vec());
+            digits.length = usize::try_from(take(&mut rest)).ok();
+            digits.rest = BigUint::from_bytes_le(rest);
         }
         State { place, minus, digits, spans: Spans(spans), exponent }
     }

@@ -30,8 +30,9 @@ pub(crate) struct Digits {
     pub zeros: i64,
     /// What the digits before those zeros leave when they are divided by the side's modulus.
     pub rest: BigUint,
-    /// The digits before those zeros, as long as only they can tell whether a multiple lies between bounds.
-    pub exact: Option<Vec<u8>>,
+    /// How many digits there are before those zeros, as long as a multiple between bounds may begin like this and nothing
+    /// else is sure to.
+    pub length: Option<usize>,
 }
 
 /// A point of the set: `0.digits · 10^top`.
@@ -69,6 +70,10 @@ pub(crate) struct Side {
     fives: i64,
     /// With these and the other factors of all units; zero if there are no units.
     modulus: BigUint,
+    /// Whether multiples must be looked for between bounds.
+    bounded: bool,
+    /// How many places after the point multiples have.
+    places: u32,
     /// The other factors, if all numbers are multiples of some unit and they are small.
     odds: Vec<u64>,
 }
@@ -120,6 +125,16 @@ impl Side {
             }
         }
         modulus = (modulus << twos) * BigUint::from(5u32).pow(fives as u32);
+        // Any digits are at the front of numbers as small and of numbers as large as one wants.
+        let always = gaps.iter().any(|gap| gap.high.is_none() || (gap.low.is_none() && gap.rule.is_dense()));
+        let bounded = !always && terms().any(|term| term.unit.is_some());
+        let places = units().map(Unit::places).max().unwrap_or(0);
+        if bounded {
+            modulus = units().fold(BigUint::from(1u32), |all, unit| all.lcm(&unit.scaled(places)));
+        }
+        if modulus.bits() > MOST_BITS {
+            return Err(LimitExceeded { limit: "bits of a common multiple", value: MOST_BITS as usize });
+        }
         let odd = |term: &Term| u64::try_from(&term.unit.as_ref()?.odd).ok().filter(|odd| odd.leading_zeros() > 0);
         let mut odds: Vec<u64> = terms().map(odd).collect::<Option<_>>().unwrap_or_default();
         odds.sort_unstable();
@@ -127,16 +142,24 @@ impl Side {
         if points.iter().any(|point| point.has) {
             odds.clear();
         }
-        // Any digits are at the front of numbers as small and of numbers as large as one wants.
-        let always = gaps.iter().any(|gap| gap.high.is_none() || (gap.low.is_none() && gap.rule.is_dense()));
-        Ok(Side { zero: set.has[zero], points, order, gaps, always, twos: twos as u64, fives, modulus, odds })
+        Ok(Side {
+            zero: set.has[zero],
+            points,
+            order,
+            gaps,
+            always,
+            twos: twos as u64,
+            fives,
+            modulus,
+            bounded,
+            places,
+            odds,
+        })
     }
 
     /// Before any digit; `None` if the side has no number, not even zero.
     pub fn start(&self) -> Option<Digits> {
-        let bounded = |gap: &Gap| gap.rule.0.iter().any(|term| term.unit.is_some());
-        let exact = !self.always && self.gaps.iter().any(bounded);
-        let digits = Digits { like: 0..self.points.len(), exact: exact.then(Vec::new), ..Digits::default() };
+        let digits = Digits { like: 0..self.points.len(), length: self.bounded.then_some(0), ..Digits::default() };
         let any = self.zero || !self.gaps.is_empty() || self.points.iter().any(|point| point.has);
         any.then_some(digits)
     }
@@ -162,16 +185,15 @@ impl Side {
                 more => ten.modpow(&BigUint::from(more as u64 + 1), &self.modulus),
             };
             digits.rest = (digits.rest * raised + digit) % &self.modulus;
-            if let Some(exact) = &mut digits.exact {
-                exact.resize(exact.len() + digits.zeros as usize, 0);
-                exact.push(digit);
+            if let Some(length) = &mut digits.length {
+                *length += digits.zeros as usize + 1;
             }
             digits.zeros = 0;
         }
-        if digits.exact.is_some() && !self.has_multiples_like(&digits) {
-            digits.exact = None;
+        if digits.length.is_some() && !self.has_multiples_like(&digits) {
+            digits.length = None;
         }
-        let alive = self.always || digits.exact.is_some() || self.has_some_like(&digits);
+        let alive = self.always || digits.length.is_some() || self.has_some_like(&digits);
         alive.then_some(digits)
     }
 
@@ -226,47 +248,49 @@ impl Side {
     /// Whether a multiple between bounds begins with these digits.
     fn has_multiples_like(&self, digits: &Digits) -> bool {
         self.gaps.iter().any(|gap| {
-            let terms = gap.rule.0.iter().filter_map(|term| Some((term, term.unit.as_ref()?)));
-            terms.into_iter().any(|(term, unit)| self.gap_has_multiples_like(gap, term, unit, digits))
+            let of_unit =
+                |term: &Term| term.unit.as_ref().is_some_and(|unit| self.has_term_like(gap, term, unit, digits));
+            gap.rule.0.iter().any(of_unit)
         })
     }
 
-    /// The numbers that begin with the digits `D` are those from `D · 10^k` to `(D + 1) · 10^k` for any `k`. Of these windows
-    /// only the first and the last in a gap may stand out of it.
-    fn gap_has_multiples_like(&self, gap: &Gap, term: &Term, unit: &Unit, digits: &Digits) -> bool {
-        let (Some(exact), Some(high)) = (&digits.exact, gap.high) else { return false };
-        let high = &self.points[high].value;
-        let zero = Decimal::ZERO;
-        let low = gap.low.map_or(&zero, |low| &self.points[low].value);
+    /// The numbers that begin with the digits `D` are those from `D · 10^k` up to `(D + 1) · 10^k`, for any `k`. Where a bound
+    /// of the gap is in such a window, the digits are those of the bound; elsewhere their remainder says everything.
+    fn has_term_like(&self, gap: &Gap, term: &Term, unit: &Unit, digits: &Digits) -> bool {
+        let (Some(length), Some(high)) = (digits.length, gap.high) else { return false };
+        let (low, high) = (gap.low.map(|low| &self.points[low]), &self.points[high]);
+        let low_like = low.is_some_and(|low| matches!(self.find(low, digits), Found::Like(_)));
+        let high_like = self.find(high, digits) == Found::Like(false);
         let (first, last) = self.powers(gap, digits, true);
         let (below, above) = unit.magnitude();
-        let places = unit.places().max(low.places()).max(high.places());
-        let ten = |n: i64| BigUint::from(10u32).pow(n as u32);
+        let mut widest = true;
         for power in (first.max(below)..=last).rev() {
-            let k = power - exact.len() as i64 - digits.zeros;
-            let inside = first < power && power < last;
-            if inside && k >= above + term.not.len() as i64 {
-                return true;
-            }
-            if inside && term.not.is_empty() && power < last - 1 {
-                // Ten times a multiple is one, too: what is in no wider window is not in a narrower one.
+            let k = power - length as i64 - digits.zeros;
+            if power == first && low_like || power == last && high_like {
+                let zero = Decimal::ZERO;
+                let (low, high) = (low.map_or(&zero, |low| &low.value), &high.value);
+                let places = self.places.max(low.places()).max(high.places());
+                let alike = if power == last && high_like { high } else { low };
+                let whole = BigUint::from_radix_be(&alike.digits()[..length], 10).unwrap_or_default();
+                if let Some((from, to)) = window(whole, digits.zeros, k + i64::from(places)) {
+                    let (from, to) = (from.max(low.scaled(places) + 1u32), to.min(high.scaled(places)));
+                    if term.meets(unit, &from, &to, places) {
+                        return true;
+                    }
+                }
                 continue;
             }
-            let whole = BigUint::from_radix_be(exact, 10).unwrap_or_default();
-            // In steps that all multiples and bounds are made of.
-            let (k, zeros) = (k + i64::from(places), digits.zeros);
-            let (from, to) = if k >= 0 {
-                let from = whole * ten(k + zeros);
-                (from.clone(), from + ten(k))
-            } else if k + zeros >= 0 {
-                let from = whole * ten(k + zeros);
-                (from.clone(), from + 1u32)
-            } else {
-                continue;
-            };
-            if term.meets(unit, &from.max(low.scaled(places) + 1u32), &to.min(high.scaled(places)), places) {
+            if k >= above + term.not.len() as i64 {
                 return true;
             }
+            // Ten times a multiple is one, too: without exclusions, what is in no wider window is in no narrower one.
+            if (widest || !term.not.is_empty())
+                && let Some((from, to)) = window(digits.rest.clone(), digits.zeros, k + i64::from(self.places))
+                && term.meets(unit, &from, &to, self.places)
+            {
+                return true;
+            }
+            widest = false;
         }
         false
     }
@@ -334,4 +358,12 @@ impl Side {
         };
         if digits.some { self.odds.iter().map(missing).min().unwrap_or(0) } else { 0 }
     }
+}
+
+/// The whole numbers from `whole · 10^zeros · 10^k` to below the next multiple of `10^k`. `whole` is no multiple of ten.
+fn window(whole: BigUint, zeros: i64, k: i64) -> Option<(BigUint, BigUint)> {
+    let ten = |n: i64| BigUint::from(10u32).pow(n as u32);
+    let from = (k + zeros >= 0).then(|| whole * ten(k + zeros))?;
+    let to = &from + ten(k.max(0));
+    Some((from, to))
 }
