@@ -68,7 +68,7 @@ pub(crate) struct Side {
     /// How many twos and fives, beyond those of a power of ten, any unit has.
     twos: u64,
     fives: i64,
-    /// With these and the other factors of all units; zero if there are no units.
+    /// With these and the other factors of all units, or if it is `bounded` a multiple of all; zero if there are none.
     modulus: BigUint,
     /// Whether multiples must be looked for between bounds.
     bounded: bool,
@@ -114,26 +114,26 @@ impl Side {
         });
         let gaps: Vec<Gap> = gaps.filter(|gap| !gap.rule.0.is_empty()).collect();
         let terms = || gaps.iter().flat_map(|gap| &gap.rule.0);
-        let units = || terms().flat_map(|term| term.unit.iter().chain(&term.not));
-        let twos = units().map(|unit| unit.two - unit.five).max().unwrap_or(0).max(0);
-        let fives = units().map(|unit| unit.five - unit.two).max().unwrap_or(0).max(0);
-        let mut modulus = BigUint::from(u32::from(units().next().is_some()));
-        for unit in units() {
-            modulus = modulus.lcm(&unit.odd);
-            if modulus.bits() + twos as u64 + 3 * fives as u64 > MOST_BITS {
-                return Err(LimitExceeded { limit: "bits of a common multiple", value: MOST_BITS as usize });
-            }
-        }
-        modulus = (modulus << twos) * BigUint::from(5u32).pow(fives as u32);
+        let mut units: Vec<&Unit> = terms().flat_map(|term| term.unit.iter().chain(&term.not)).collect();
+        units.sort_unstable();
+        units.dedup();
         // Any digits are at the front of numbers as small and of numbers as large as one wants.
         let always = gaps.iter().any(|gap| gap.high.is_none() || (gap.low.is_none() && gap.rule.is_dense()));
         let bounded = !always && terms().any(|term| term.unit.is_some());
-        let places = units().map(Unit::places).max().unwrap_or(0);
-        if bounded {
-            modulus = units().fold(BigUint::from(1u32), |all, unit| all.lcm(&unit.scaled(places)));
+        let places = units.iter().map(|unit| unit.places()).max().unwrap_or(0);
+        let twos = units.iter().map(|unit| unit.two - unit.five).max().unwrap_or(0).max(0);
+        let fives = units.iter().map(|unit| unit.five - unit.two).max().unwrap_or(0).max(0);
+        let mut modulus = BigUint::from(u32::from(!units.is_empty()));
+        let mut bits = if bounded { 0 } else { twos as u64 + 3 * fives as u64 };
+        for unit in units {
+            modulus = if bounded { modulus.lcm(&unit.scaled(places)) } else { modulus.lcm(&unit.odd) };
+            bits = bits.max(modulus.bits());
+            if bits > MOST_BITS {
+                return Err(LimitExceeded { limit: "bits of a common multiple", value: MOST_BITS as usize });
+            }
         }
-        if modulus.bits() > MOST_BITS {
-            return Err(LimitExceeded { limit: "bits of a common multiple", value: MOST_BITS as usize });
+        if !bounded {
+            modulus = (modulus << twos) * BigUint::from(5u32).pow(fives as u32);
         }
         let odd = |term: &Term| u64::try_from(&term.unit.as_ref()?.odd).ok().filter(|odd| odd.leading_zeros() > 0);
         let mut odds: Vec<u64> = terms().map(odd).collect::<Option<_>>().unwrap_or_default();

@@ -220,6 +220,33 @@ fn too_much_is_refused() {
     assert!(both.is_err());
 }
 
+/// Numbers with thousands of digits, and thousands of numbers, are either refused or taken step by step in little time.
+#[test]
+fn hostile_sets_end_soon() {
+    let small = And(vec![multiple("1e-9999"), not(Above(d("1e9999")))]);
+    let thirds = And(vec![multiple("1e-400"), not(multiple("3e400")), between("-1e401", "7e401")]);
+    let long = And(vec![multiple(&format!("{}1", "3".repeat(900))), Below(d("1e5000"))]);
+    let narrow = And(vec![multiple("1"), Above(d("1e9000")), Below(d(&format!("1{}5", "0".repeat(8999))))]);
+    let values: Vec<Formula> = (0..5_000).map(|i| Equal(d(&format!("{}e-3", i * 7919)))).collect();
+    let twos = And(vec![multiple("1e-2000"), not(multiple("7e-1990")), between("1e-1995", "3e-1994")]);
+    let values = Or(values);
+    for formula in [small, thirds, long, narrow, twos, not(values.clone()), values] {
+        let mut l = Languages::new();
+        let Ok(numbers) = formula.set().and_then(|set| l.numbers_in(&set)) else { continue };
+        assert_ne!(numbers, Language::EMPTY);
+        for text in [format!("1{}", "0".repeat(500)), format!("0.{}", "123".repeat(200)), "9".repeat(700)] {
+            let mut at = numbers;
+            for c in text.chars() {
+                "0123456789.e".chars().for_each(|c| _ = l.step(at, c as u32));
+                at = l.step(at, c as u32);
+                if at == Language::EMPTY {
+                    break;
+                }
+            }
+        }
+    }
+}
+
 fn value() -> impl Strategy<Value = Decimal> {
     prop_oneof!["-?(0|[1-9][0-9]{0,2})(\\.[0-9]{1,2})?", "-?[1-9]e-?[0-9]", "-?[1-9]{1,2}e-?[0-5]"]
         .prop_map(|text| d(&text))
