@@ -1,5 +1,7 @@
 //! What a step through the spellings of numbers costs: for some sets, the time for the first walk along texts of digits, and
 //! how many states it makes.
+//!
+//!     cargo run --release -p punchcard-automata --example number_costs
 
 use punchcard_automata::{Decimal, Language, Languages, NumberSet};
 use std::time::Instant;
