@@ -82,6 +82,16 @@ impl Decimal {
         self.digits.is_empty()
     }
 
+    /// The digits of the magnitude, from the first to the last that is not zero.
+    pub fn digits(&self) -> &[u8] {
+        &self.digits
+    }
+
+    /// The power of ten of the last digit.
+    pub fn exponent(&self) -> i64 {
+        self.exponent
+    }
+
     /// Whether the value is a whole number.
     pub fn is_integer(&self) -> bool {
         self.exponent >= 0

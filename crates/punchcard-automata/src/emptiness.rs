@@ -7,7 +7,7 @@
 
 use crate::languages::{FxMap, Language, Languages, LimitExceeded};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// After so many states a search asks whether it would find anything if machines were looser.
 const RELAX_AFTER: usize = 1000;
@@ -93,24 +93,26 @@ impl Languages {
 
     /// How many texts the language has, counted up to `most`.
     pub fn count_up_to(&mut self, id: Language, most: u32) -> Result<u32, LimitExceeded> {
-        let mut layer: FxMap<Language, u32> = [(id, 1)].into_iter().collect();
+        // In how many ways each state is reached, those near to a text first; as in a search, a shorter way to go is worth
+        // more than one that has come farther.
+        let mut queue = BTreeMap::from([((self.facts(id).min_len, 0u32, id), 1u32)]);
         let mut count = 0u32;
-        while !layer.is_empty() && count < most {
-            let mut next: FxMap<Language, u32> = FxMap::default();
-            for (state, ways) in layer {
-                if self.is_nullable(state) {
-                    count = count.saturating_add(ways);
-                }
-                let transitions = self.transitions(state);
-                for (lo, hi, target) in transitions.over(0, crate::charset::MAX) {
-                    // Only states that lead to a text are followed, so every round of an infinite language finds more.
-                    if self.is_viable(target)? {
-                        let more = next.entry(target).or_default();
-                        *more = more.saturating_add(ways.saturating_mul(hi - lo + 1));
-                    }
+        while let Some(((_, depth, state), ways)) = queue.pop_first()
+            && count < most
+        {
+            if self.is_nullable(state) {
+                count = count.saturating_add(ways);
+            }
+            self.check_limit()?;
+            let transitions = self.transitions(state);
+            for (lo, hi, target) in transitions.over(0, crate::charset::MAX) {
+                // Only states that lead to a text are followed, so in an infinite language there always is one more.
+                if self.is_viable(target)? {
+                    let cost = self.facts(target).min_len.saturating_add(depth + 1);
+                    let more = queue.entry((cost, depth + 1, target)).or_default();
+                    *more = more.saturating_add(ways.saturating_mul(hi - lo + 1));
                 }
             }
-            layer = next;
         }
         Ok(count.min(most))
     }

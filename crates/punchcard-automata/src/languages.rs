@@ -125,6 +125,8 @@ pub struct Languages {
     pub(crate) lists: Vec<Arc<[Box<str>]>>,
     list_ids: FxMap<Arc<[Box<str>]>, u32>,
     pub(crate) machines: Vec<Arc<dyn Machine>>,
+    /// Hashes of their names.
+    pub(crate) machine_prints: Vec<u64>,
     pub(crate) transitions: Vec<Option<Arc<Transitions>>>,
     /// Single transitions of states that have no table, and how many each has.
     pub(crate) steps: FxMap<(Language, u32), Language>,
@@ -166,6 +168,7 @@ impl Languages {
             lists: Vec::new(),
             list_ids: FxMap::default(),
             machines: Vec::new(),
+            machine_prints: Vec::new(),
             transitions: Vec::new(),
             steps: FxMap::default(),
             asked: FxMap::default(),
@@ -294,7 +297,7 @@ impl Languages {
             }
             Node::Residue { .. } => node.hash(&mut h),
             Node::Look(look, a) => (look, self.fingerprint(*a)).hash(&mut h),
-            Node::Machine(id, state) => (self.machines[*id as usize].name(), state).hash(&mut h),
+            Node::Machine(id, state) => (self.machine_prints[*id as usize], state).hash(&mut h),
         }
         // One more round, as the low bits of the hash are used elsewhere.
         h.finish().wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)

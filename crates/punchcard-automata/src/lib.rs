@@ -12,16 +12,22 @@
 //! * [`formats`][]: the `format`s of JSON Schema.
 //! * [`pattern`][]: regular expressions of ECMA-262.
 //! * [`decimal`][]: exact numbers; `number`: the plain spellings of numbers within bounds, and of multiples.
+//! * `number_set`: sets of numbers by value; `number_machine`: all their spellings, with exponents.
 
 pub mod alphabet;
 pub mod charset;
 pub mod decimal;
 mod derivative;
 mod emptiness;
+mod exponents;
 pub mod formats;
 pub mod languages;
+mod lattice;
 pub mod machine;
 mod number;
+mod number_machine;
+mod number_set;
+mod number_side;
 pub mod pattern;
 
 pub use alphabet::Alphabet;
@@ -30,4 +36,4 @@ pub use decimal::Decimal;
 pub use derivative::Transitions;
 pub use languages::{Language, Languages, LimitExceeded, Look};
 pub use machine::Machine;
-pub use number::Digits;
+pub use number_set::NumberSet;

@@ -52,7 +52,9 @@
 use crate::alphabet::Alphabet;
 use crate::charset::CharSet;
 use crate::languages::{FxMap, Language, Languages, Look, Node, UNBOUNDED};
+use rustc_hash::FxBuildHasher;
 use std::fmt::Debug;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// A deterministic automaton whose states are strings of bytes.
@@ -61,7 +63,7 @@ use std::sync::Arc;
 /// that is how an expression with machines is known not to be a dead end without a search.
 pub trait Machine: Debug + Send + Sync {
     /// A name of its own: two machines of one name are taken for the same.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// The classes of characters that a state tells apart: those of one class lead from it to the same state.
     fn alphabet(&self, state: &[u8]) -> &Alphabet;
@@ -96,6 +98,7 @@ impl Languages {
     pub fn machine(&mut self, machine: Arc<dyn Machine>) -> Language {
         let known = self.machines.iter().position(|known| known.name() == machine.name());
         let id = known.unwrap_or_else(|| {
+            self.machine_prints.push(FxBuildHasher.hash_one(machine.name()));
             self.machines.push(machine.clone());
             self.machines.len() - 1
         });

@@ -3,22 +3,12 @@
 //! A *plain* number is `-?` digits, optionally a point and digits: no exponent, no leading zero, no trailing zero after
 //! the point except in `.0`, and no `-0` (`-0.0` is one). Every bound, multiple and single value is the exact set of plain
 //! numbers with that property, so Boolean operations on values are Boolean operations on these languages (complement is
-//! taken within [`Languages::numbers`]). A *positional* number may also have zeros at the end of its fraction, and a sign
-//! before zero; the same holds for these.
+//! taken within [`Languages::numbers`]). For all spellings see `number_machine`.
 
 use crate::charset::CharSet;
 use crate::decimal::Decimal;
 use crate::languages::{Language, Languages, UNBOUNDED};
 use num_bigint::BigUint;
-
-/// Which spellings of a number are meant; none has an exponent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Digits {
-    /// No needless digit.
-    Plain,
-    /// Any number of zeros at the end of the fraction, and `-0`.
-    Positional,
-}
 
 impl Languages {
     fn digits(&mut self, lo: u8, hi: u8) -> Language {
@@ -30,39 +20,18 @@ impl Languages {
         self.repeat(digit, min as u32, max.map_or(UNBOUNDED, |m| m as u32))
     }
 
-    /// Zeros that may end a fraction without changing it.
-    fn padding(&mut self, spelling: Digits) -> Language {
-        match spelling {
-            Digits::Plain => Language::EPSILON,
-            Digits::Positional => {
-                let zero = self.literal("0");
-                self.star(zero)
-            }
-        }
-    }
-
-    /// Digits of a fraction that are not all zero.
-    fn fraction_tail(&mut self, spelling: Digits) -> Language {
+    /// Digits of a fraction that are not all zero, and do not end in zero.
+    fn fraction_tail(&mut self) -> Language {
         let any = self.any_digits(0, None);
         let last = self.digits(b'1', b'9');
-        let padding = self.padding(spelling);
-        self.sequence([any, last, padding])
+        self.concat(any, last)
     }
 
-    /// Any digits that may end a fraction after one that is not zero.
-    fn more_fraction(&mut self, spelling: Digits) -> Language {
-        let tail = self.fraction_tail(spelling);
-        let padding = self.padding(spelling);
-        self.union([tail, padding])
-    }
-
-    /// Nothing, or a point and digits; in a plain number `.0`, or digits that do not end in zero.
-    fn fraction(&mut self, spelling: Digits) -> Language {
-        let tail = self.fraction_tail(spelling);
+    /// Nothing, or a point and `0`, or digits that do not end in zero.
+    fn fraction(&mut self) -> Language {
+        let tail = self.fraction_tail();
         let zero = self.literal("0");
-        let padding = self.padding(spelling);
-        let zeros = self.concat(zero, padding);
-        let digits = self.union([tail, zeros]);
+        let digits = self.union([tail, zero]);
         let point = self.literal(".");
         let some = self.concat(point, digits);
         self.optional(some)
@@ -88,10 +57,10 @@ impl Languages {
         self.union([zero, positive, negative])
     }
 
-    /// All numbers of a spelling.
-    pub fn numbers(&mut self, spelling: Digits) -> Language {
-        let zero = self.numbers_equal(&Decimal::ZERO, spelling);
-        let positive = self.magnitude_above(&Decimal::ZERO, spelling);
+    /// All plain numbers.
+    pub fn numbers(&mut self) -> Language {
+        let zero = self.numbers_equal(&Decimal::ZERO);
+        let positive = self.magnitude_above(&Decimal::ZERO);
         let negative = self.with_minus(positive);
         self.union([zero, positive, negative])
     }
@@ -115,10 +84,10 @@ impl Languages {
     }
 
     /// Magnitudes above that of `bound`.
-    fn magnitude_above(&mut self, bound: &Decimal, spelling: Digits) -> Language {
+    fn magnitude_above(&mut self, bound: &Decimal) -> Language {
         let (whole, places) = bound.parts();
         let n = whole.len();
-        let fraction = self.fraction(spelling);
+        let fraction = self.fraction();
         let longer = self.positive_integers(n + 1, None);
         let mut out = vec![self.concat(longer, fraction)];
         for (i, digit) in whole.bytes().enumerate() {
@@ -129,8 +98,8 @@ impl Languages {
                 out.push(self.sequence([same, more, rest, fraction]));
             }
         }
-        let tail = self.fraction_tail(spelling);
-        let more_digits = self.more_fraction(spelling);
+        let tail = self.fraction_tail();
+        let more_digits = self.optional(tail);
         for (j, digit) in places.bytes().enumerate() {
             if digit < b'9' {
                 let same = self.literal(&format!("{whole}.{}", &places[..j]));
@@ -144,10 +113,10 @@ impl Languages {
     }
 
     /// Magnitudes below that of `bound`.
-    fn magnitude_below(&mut self, bound: &Decimal, spelling: Digits) -> Language {
+    fn magnitude_below(&mut self, bound: &Decimal) -> Language {
         let (whole, places) = bound.parts();
         let n = whole.len();
-        let fraction = self.fraction(spelling);
+        let fraction = self.fraction();
         let mut out = Vec::new();
         if n > 1 {
             let shorter = self.positive_integers(1, Some(n - 1));
@@ -167,74 +136,64 @@ impl Languages {
         if !places.is_empty() {
             out.push(self.texts([whole.as_str(), &format!("{whole}.0")]));
         }
-        let tail = self.fraction_tail(spelling);
-        let more_digits = self.more_fraction(spelling);
-        // After a zero where the bound has more, anything may follow; in a plain number not nothing.
-        let after_zero = match spelling {
-            Digits::Plain => tail,
-            Digits::Positional => more_digits,
-        };
+        let tail = self.fraction_tail();
+        let more_digits = self.optional(tail);
+        // After a zero where the bound has more, anything may follow, but not nothing.
         for (j, digit) in places.bytes().enumerate() {
             let same = self.literal(&format!("{whole}.{}", &places[..j]));
             if digit > b'0' {
                 let zero = self.literal("0");
-                out.push(self.sequence([same, zero, after_zero]));
+                out.push(self.sequence([same, zero, tail]));
             }
             if digit > b'1' {
                 let less = self.digits(b'1', digit - 1);
                 out.push(self.sequence([same, less, more_digits]));
             }
-            if j > 0 && (spelling == Digits::Positional || places.as_bytes()[j - 1] != b'0') {
+            if j > 0 && places.as_bytes()[j - 1] != b'0' {
                 out.push(same);
             }
         }
         self.union(out)
     }
 
-    /// The spellings of `value`.
-    pub fn numbers_equal(&mut self, value: &Decimal, spelling: Digits) -> Language {
+    /// The plain spellings of `value`.
+    pub fn numbers_equal(&mut self, value: &Decimal) -> Language {
         let text = value.to_string();
-        let padding = self.padding(spelling);
+        let whole = self.literal(&text);
         if !value.is_integer() {
-            let text = self.literal(&text);
-            return self.concat(text, padding);
+            return whole;
         }
         let zeros = self.literal(".0");
-        let zeros = self.concat(zeros, padding);
-        let whole = self.literal(&text);
         let point = self.concat(whole, zeros);
         let mut out = vec![whole, point];
         if value.is_zero() {
             out.push(self.with_minus(point));
-            if spelling == Digits::Positional {
-                out.push(self.literal("-0"));
-            }
         }
         self.union(out)
     }
 
     /// Numbers above `bound`.
-    pub fn numbers_above(&mut self, bound: &Decimal, spelling: Digits) -> Language {
+    pub fn numbers_above(&mut self, bound: &Decimal) -> Language {
         if !bound.is_negative() {
-            return self.magnitude_above(bound, spelling);
+            return self.magnitude_above(bound);
         }
-        let zero = self.numbers_equal(&Decimal::ZERO, spelling);
-        let positive = self.magnitude_above(&Decimal::ZERO, spelling);
-        let below = self.magnitude_below(bound, spelling);
+        let zero = self.numbers_equal(&Decimal::ZERO);
+        let positive = self.magnitude_above(&Decimal::ZERO);
+        let below = self.magnitude_below(bound);
         let below = self.and([below, positive]);
         let negative = self.with_minus(below);
         self.union([zero, positive, negative])
     }
 
     /// Numbers below `bound`.
-    pub fn numbers_below(&mut self, bound: &Decimal, spelling: Digits) -> Language {
+    pub fn numbers_below(&mut self, bound: &Decimal) -> Language {
         if bound.is_negative() || bound.is_zero() {
-            let above = self.magnitude_above(bound, spelling);
+            let above = self.magnitude_above(bound);
             return self.with_minus(above);
         }
-        let below = self.magnitude_below(bound, spelling);
-        let zero = self.numbers_equal(&Decimal::ZERO, spelling);
-        let positive = self.magnitude_above(&Decimal::ZERO, spelling);
+        let below = self.magnitude_below(bound);
+        let zero = self.numbers_equal(&Decimal::ZERO);
+        let positive = self.magnitude_above(&Decimal::ZERO);
         let negative = self.with_minus(positive);
         self.union([below, negative, zero])
     }
@@ -334,13 +293,13 @@ impl Languages {
     }
 
     /// Numbers that are whole multiples of `unit`, which must be above zero.
-    pub fn multiples_of(&mut self, unit: &Decimal, spelling: Digits) -> Language {
+    pub fn multiples_of(&mut self, unit: &Decimal) -> Language {
         let places = unit.places();
         let residue = self.residue(unit.scaled(places), BigUint::ZERO, None, places);
         let minus = self.literal("-");
         let minus = self.optional(minus);
         let multiples = self.concat(minus, residue);
-        let all = self.numbers(spelling);
+        let all = self.numbers();
         self.and([all, multiples])
     }
 }
@@ -357,7 +316,7 @@ mod tests {
     #[test]
     fn plain_spellings() {
         let mut l = Languages::new();
-        let plain = l.numbers(Digits::Plain);
+        let plain = l.numbers();
         for (text, is_in) in [
             ("0", true),
             ("-0", false),
@@ -381,45 +340,25 @@ mod tests {
         }
     }
 
-    #[test]
-    fn positional_spellings() {
-        let mut l = Languages::new();
-        let all = l.numbers(Digits::Positional);
-        for (text, is_in) in [
-            ("-0", true),
-            ("-0.00", true),
-            ("1.50", true),
-            ("5.00", true),
-            ("01", false),
-            ("1.", false),
-            ("1e5", false),
-        ] {
-            assert_eq!(l.matches(all, text), is_in, "{text}");
-        }
-    }
-
     fn plain(text: String) -> Option<String> {
         let mut l = Languages::new();
-        let all = l.numbers(Digits::Plain);
+        let all = l.numbers();
         l.matches(all, &text).then_some(text)
     }
 
     proptest! {
         #[test]
         fn bounds_agree_with_exact_order(bound in "-?(0|[1-9][0-9]{0,2})(\\.[0-9]{1,3})?", text in "-?(0|[1-9][0-9]{0,3})(\\.[0-9]{1,3})?") {
-            for spelling in [Digits::Plain, Digits::Positional] {
-                let mut l = Languages::new();
-                let (b, v) = (d(&bound), d(&text));
-                let all = l.numbers(spelling);
-                let is_in = l.matches(all, &text);
-                prop_assert!(is_in || spelling == Digits::Plain);
-                let above = l.numbers_above(&b, spelling);
-                let below = l.numbers_below(&b, spelling);
-                let equal = l.numbers_equal(&b, spelling);
-                prop_assert_eq!(l.matches(above, &text), is_in && v > b, "above, {:?}", spelling);
-                prop_assert_eq!(l.matches(below, &text), is_in && v < b, "below, {:?}", spelling);
-                prop_assert_eq!(l.matches(equal, &text), is_in && v == b, "equal, {:?}", spelling);
-            }
+            let mut l = Languages::new();
+            let (b, v) = (d(&bound), d(&text));
+            let all = l.numbers();
+            let is_in = l.matches(all, &text);
+            let above = l.numbers_above(&b);
+            let below = l.numbers_below(&b);
+            let equal = l.numbers_equal(&b);
+            prop_assert_eq!(l.matches(above, &text), is_in && v > b, "above");
+            prop_assert_eq!(l.matches(below, &text), is_in && v < b, "below");
+            prop_assert_eq!(l.matches(equal, &text), is_in && v == b, "equal");
         }
 
         #[test]
@@ -438,10 +377,8 @@ mod tests {
         #[test]
         fn multiples(unit in "([1-9][0-9]{0,2})|(0\\.[0-9]{0,2}[1-9])", text in "-?(0|[1-9][0-9]{0,3})(\\.[0-9]{1,3})?") {
             let mut l = Languages::new();
-            let multiples = l.multiples_of(&d(&unit), Digits::Positional);
-            prop_assert_eq!(l.matches(multiples, &text), d(&text).is_multiple_of(&d(&unit)));
             if let Some(text) = plain(text) {
-                let multiples = l.multiples_of(&d(&unit), Digits::Plain);
+                let multiples = l.multiples_of(&d(&unit));
                 prop_assert_eq!(l.matches(multiples, &text), d(&text).is_multiple_of(&d(&unit)));
             }
         }

@@ -8,7 +8,7 @@ use crate::formula::{Formula, Formulas, FxMap, Node, Type};
 use crate::json::{Json, JsonLimits, ValueId};
 use crate::metaschemas;
 use crate::object::{ObjectSpec, ObjectState};
-use crate::options::{NumberSpelling, Options};
+use crate::options::Options;
 use crate::satisfy::Search;
 use punchcard_automata::{CharSet, Language, Languages};
 use std::sync::Arc;
@@ -410,9 +410,6 @@ impl Algebra {
     /// The spellings of the numbers that the formula admits.
     pub(crate) fn numbers(&mut self, f: Formula) -> Result<Language, SchemaError> {
         let f = self.restrict(f, Type::Number)?;
-        if f == Formula::TRUE && self.options.number_spelling == NumberSpelling::Any {
-            return Ok(self.languages.all_numbers());
-        }
         self.number_language(f)
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::algebra::{Algebra, unreachable_atom};
 use crate::error::SchemaError;
-use crate::formula::{Formula, Node, NumberAtom};
+use crate::formula::{Formula, FxMap, Node, NumberAtom};
 use crate::options::NumberSpelling;
-use punchcard_automata::{Decimal, Digits, Language};
+use punchcard_automata::{Decimal, Language, NumberSet};
 
 impl Algebra {
     /// The spellings of the numbers in a formula that is restricted to numbers.
@@ -12,18 +12,11 @@ impl Algebra {
         if let Some(&known) = self.number_languages.get(&f) {
             return Ok(known);
         }
-        let plain = self.options.number_spelling == NumberSpelling::Plain;
-        let range = if plain { self.integer_range(f) } else { None };
-        let language = match range {
-            Some(language) => language,
-            None => {
-                let by_value = self.by_value(f)?;
-                if plain && self.is_whole(f) {
-                    let integers = self.languages.plain_integers();
-                    self.languages.and([by_value, integers])
-                } else {
-                    by_value
-                }
+        let language = match self.options.number_spelling {
+            NumberSpelling::Plain => self.plain_numbers(f)?,
+            NumberSpelling::Any => {
+                let set = self.number_set(f, &mut FxMap::default())?;
+                self.languages.numbers_in(&set)?
             }
         };
         self.languages.check_limit()?;
@@ -31,20 +24,52 @@ impl Algebra {
         Ok(language)
     }
 
-    /// The spellings without an exponent that are admitted; an unconstrained number has those with one, too.
-    fn digits(&self) -> Digits {
-        match self.options.number_spelling {
-            NumberSpelling::Plain => Digits::Plain,
-            NumberSpelling::Any => Digits::Positional,
+    /// The numbers of the formula by value. Parts that are shared are known after the first time.
+    fn number_set(&mut self, f: Formula, known: &mut FxMap<Formula, NumberSet>) -> Result<NumberSet, SchemaError> {
+        if let Some(set) = known.get(&f) {
+            return Ok(set.clone());
         }
+        let set = match self.formulas.node(f) {
+            Node::False => NumberSet::none(),
+            Node::True => NumberSet::all(),
+            Node::Number(NumberAtom::Above(bound)) => NumberSet::above(bound),
+            Node::Number(NumberAtom::Below(bound)) => NumberSet::below(bound),
+            Node::Number(NumberAtom::Equal(value)) => NumberSet::equal(value),
+            Node::Number(NumberAtom::Multiple(unit)) => NumberSet::multiples_of(unit),
+            &Node::Not(inner) => self.number_set(inner, known)?.complement()?,
+            Node::And(items) | Node::Or(items) => {
+                let all = matches!(self.formulas.node(f), Node::And(_));
+                let items = items.clone();
+                let mut sets = Vec::with_capacity(items.len());
+                for &item in items.iter() {
+                    sets.push(stacker::maybe_grow(64 << 10, 1 << 20, || self.number_set(item, known))?);
+                }
+                if all { NumberSet::intersection(sets)? } else { NumberSet::union(sets)? }
+            }
+            other => unreachable_atom(other)?,
+        };
+        known.insert(f, set.clone());
+        Ok(set)
     }
 
-    /// All spellings of the numbers in the formula, `1.0` beside `1`.
+    /// The spellings without exponent and needless digits, of whole numbers without a point.
+    fn plain_numbers(&mut self, f: Formula) -> Result<Language, SchemaError> {
+        if let Some(language) = self.integer_range(f) {
+            return Ok(language);
+        }
+        let by_value = self.by_value(f)?;
+        if !self.is_whole(f) {
+            return Ok(by_value);
+        }
+        let integers = self.languages.plain_integers();
+        Ok(self.languages.and([by_value, integers]))
+    }
+
+    /// The plain spellings of the numbers in the formula, `1.0` beside `1`.
     fn by_value(&mut self, f: Formula) -> Result<Language, SchemaError> {
-        let spelling = self.digits();
         Ok(match self.formulas.node(f) {
             Node::False => Language::EMPTY,
-            Node::True => self.languages.numbers(spelling),
+            Node::True => self.languages.numbers(),
             Node::Number(atom) => {
                 let atom = atom.clone();
                 self.number_atom(&atom)
@@ -53,19 +78,17 @@ impl Algebra {
                 // Bounds have complements that need no search.
                 Node::Number(NumberAtom::Above(b)) => {
                     let b = b.clone();
-                    let (below, equal) =
-                        (self.languages.numbers_below(&b, spelling), self.languages.numbers_equal(&b, spelling));
+                    let (below, equal) = (self.languages.numbers_below(&b), self.languages.numbers_equal(&b));
                     self.languages.union([below, equal])
                 }
                 Node::Number(NumberAtom::Below(b)) => {
                     let b = b.clone();
-                    let (above, equal) =
-                        (self.languages.numbers_above(&b, spelling), self.languages.numbers_equal(&b, spelling));
+                    let (above, equal) = (self.languages.numbers_above(&b), self.languages.numbers_equal(&b));
                     self.languages.union([above, equal])
                 }
                 _ => {
                     let inner = self.by_value(inner)?;
-                    let all = self.languages.numbers(spelling);
+                    let all = self.languages.numbers();
                     self.languages.difference(all, inner)
                 }
             },
@@ -84,7 +107,7 @@ impl Algebra {
                     }
                 }
                 if let Some(unit) = unit {
-                    parts.push(self.languages.multiples_of(&unit, spelling));
+                    parts.push(self.languages.multiples_of(&unit));
                 }
                 if all { self.languages.and(parts) } else { self.languages.union(parts) }
             }
@@ -93,12 +116,11 @@ impl Algebra {
     }
 
     fn number_atom(&mut self, atom: &NumberAtom) -> Language {
-        let spelling = self.digits();
         match atom {
-            NumberAtom::Above(b) => self.languages.numbers_above(b, spelling),
-            NumberAtom::Below(b) => self.languages.numbers_below(b, spelling),
-            NumberAtom::Equal(v) => self.languages.numbers_equal(v, spelling),
-            NumberAtom::Multiple(unit) => self.languages.multiples_of(unit, spelling),
+            NumberAtom::Above(b) => self.languages.numbers_above(b),
+            NumberAtom::Below(b) => self.languages.numbers_below(b),
+            NumberAtom::Equal(v) => self.languages.numbers_equal(v),
+            NumberAtom::Multiple(unit) => self.languages.multiples_of(unit),
         }
     }
 
@@ -137,5 +159,51 @@ impl Algebra {
             }
         }
         whole.then(|| self.languages.integers_between(low.as_ref(), high.as_ref()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::json::JsonLimits;
+    use crate::{Algebra, NumberSpelling, Options};
+    use punchcard_automata::Language;
+
+    /// Every spelling of the numbers that a schema admits.
+    fn any_spelling(schema: &str) -> (Algebra, Language) {
+        let options = Options { number_spelling: NumberSpelling::Any, ..Options::default() };
+        let (mut algebra, formula) = Algebra::new(schema, &[], options, JsonLimits::default(), None).unwrap();
+        let numbers = algebra.numbers(formula).unwrap();
+        (algebra, numbers)
+    }
+
+    #[test]
+    fn any_spelling_of_a_value_is_admitted() {
+        let one_of = r#"{"oneOf": [{"multipleOf": 2, "type": "number"}, {"multipleOf": 3, "type": "number"}]}"#;
+        let table: [(&str, &[&str], &[&str]); 8] = [
+            ("{}", &["1e5", "-0", "0.1E-999"], &["01", "1e"]),
+            (r#"{"type": "integer"}"#, &["1e3", "1.5e1", "100e-2", "0e-5", "-0.0e7", "7"], &["15e-1", "0.5"]),
+            (r#"{"minimum": 1, "maximum": 10}"#, &["1e0", "0.1e1", "1000e-3", "10E-00"], &["0.9e0", "1e2"]),
+            (r#"{"minimum": 0}"#, &["1e99999999999999999999", "1e-99999999999999", "-0e1"], &["-1e-99999999999999"]),
+            (r#"{"enum": [5, 1e3, "5"]}"#, &["5", "0.5e1", "500e-2", "1000", "1E+03"], &["50", "5e3", "51"]),
+            (r#"{"not": {"enum": [5, 1e3]}}"#, &["50", "5e3", "51"], &["5", "0.5e1", "500e-2", "1000"]),
+            (one_of, &["2", "3", "4e0", "90e-1"], &["6", "60e-1", "0", "1.2e1", "5"]),
+            (r#"{"multipleOf": 1e-300, "maximum": 1e300}"#, &["1e300", "250e-301", "1e-300"], &["1e301", "1e-301"]),
+        ];
+        for (schema, admitted, others) in table {
+            let (mut algebra, numbers) = any_spelling(schema);
+            for text in admitted {
+                assert!(algebra.languages.matches(numbers, text), "{schema} {text}");
+            }
+            for text in others {
+                assert!(!algebra.languages.matches(numbers, text), "{schema} {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_numbers_that_there_are_make_a_schema_satisfiable() {
+        let options = Options { number_spelling: NumberSpelling::Any, ..Options::default() };
+        let schema = r#"{"type": "integer", "exclusiveMinimum": 7, "exclusiveMaximum": 14, "multipleOf": 7}"#;
+        assert!(Algebra::new(schema, &[], options, JsonLimits::default(), None).is_err());
     }
 }
