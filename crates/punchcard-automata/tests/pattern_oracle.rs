@@ -304,6 +304,7 @@ proptest! {
                 // The alphabet of the definition above is small: other characters are as good as a dot.
                 let known = |c: char| match c {
                     _ if c.is_ascii_alphanumeric() || c == '_' => 'A',
+                    '\r' | '\u{2028}' | '\u{2029}' => '\n',
                     _ if c.is_whitespace() => ' ',
                     _ => '.',
                 };

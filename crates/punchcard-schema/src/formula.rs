@@ -91,6 +91,8 @@ pub(crate) enum NumberAtom {
     Below(Decimal),
     Equal(Decimal),
     Multiple(Decimal),
+    /// Spelled without fraction and exponent, which is what draft 4 calls an integer.
+    Spelled,
 }
 
 /// No upper end of a range of array positions.

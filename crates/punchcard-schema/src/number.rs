@@ -14,6 +14,9 @@ impl Algebra {
         }
         let language = match self.options.number_spelling {
             NumberSpelling::Plain => self.plain_numbers(f)?,
+            // A vocabulary without exponents, say, cannot finish what it begins in any spelling.
+            NumberSpelling::Any if !self.languages.can_write("0123456789.eE+-") => self.plain_numbers(f)?,
+            NumberSpelling::Any if self.asks_for_spelling(f) => self.by_spelling(f)?,
             NumberSpelling::Any => {
                 let set = self.number_set(f, &mut FxMap::default())?;
                 self.languages.numbers_in(&set)?
@@ -22,6 +25,46 @@ impl Algebra {
         self.languages.check_limit()?;
         self.number_languages.insert(f, language);
         Ok(language)
+    }
+
+    fn asks_for_spelling(&self, f: Formula) -> bool {
+        match self.formulas.node(f) {
+            Node::Number(NumberAtom::Spelled) => true,
+            Node::Not(inner) => self.asks_for_spelling(*inner),
+            Node::And(items) | Node::Or(items) => items.iter().any(|&i| self.asks_for_spelling(i)),
+            _ => false,
+        }
+    }
+
+    /// The numbers of a formula that asks for the spelling, in two cases.
+    fn by_spelling(&mut self, f: Formula) -> Result<Language, SchemaError> {
+        let (whole, other) = (self.with_spelling(f, Formula::TRUE), self.with_spelling(f, Formula::FALSE));
+        let one = self.formulas.number(NumberAtom::Multiple(Decimal::new(false, vec![1], 0)));
+        let whole = self.formulas.and([whole, one]);
+        let plain = self.plain_numbers(whole)?;
+        let (zero, minus_zero) = (self.languages.matches(plain, "0"), self.languages.literal("-0"));
+        let integers = self.languages.plain_integers();
+        let integers = self.languages.union([integers, minus_zero]);
+        let other = self.number_language(other)?;
+        let other = self.languages.difference(other, integers);
+        Ok(self.languages.union([plain, if zero { minus_zero } else { Language::EMPTY }, other]))
+    }
+
+    fn with_spelling(&mut self, f: Formula, answer: Formula) -> Formula {
+        match self.formulas.node(f) {
+            Node::Number(NumberAtom::Spelled) => answer,
+            &Node::Not(inner) => {
+                let inner = self.with_spelling(inner, answer);
+                self.formulas.not(inner)
+            }
+            Node::And(items) | Node::Or(items) => {
+                let all = matches!(self.formulas.node(f), Node::And(_));
+                let items = items.clone();
+                let parts: Vec<Formula> = items.iter().map(|&i| self.with_spelling(i, answer)).collect();
+                if all { self.formulas.and(parts) } else { self.formulas.or(parts) }
+            }
+            _ => f,
+        }
     }
 
     /// The numbers of the formula by value. Parts that are shared are known after the first time.
@@ -36,6 +79,7 @@ impl Algebra {
             Node::Number(NumberAtom::Below(bound)) => NumberSet::below(bound),
             Node::Number(NumberAtom::Equal(value)) => NumberSet::equal(value),
             Node::Number(NumberAtom::Multiple(unit)) => NumberSet::multiples_of(unit),
+            Node::Number(NumberAtom::Spelled) => unreachable_atom(self.formulas.node(f))?,
             &Node::Not(inner) => self.number_set(inner, known)?.complement()?,
             Node::And(items) | Node::Or(items) => {
                 let all = matches!(self.formulas.node(f), Node::And(_));
@@ -52,8 +96,8 @@ impl Algebra {
         Ok(set)
     }
 
-    /// The spellings without exponent and needless digits, of whole numbers without a point.
-    fn plain_numbers(&mut self, f: Formula) -> Result<Language, SchemaError> {
+    /// The spellings without exponent and needless digits, of whole numbers without a point: one for each number.
+    pub(crate) fn plain_numbers(&mut self, f: Formula) -> Result<Language, SchemaError> {
         if let Some(language) = self.integer_range(f) {
             return Ok(language);
         }
@@ -121,6 +165,7 @@ impl Algebra {
             NumberAtom::Below(b) => self.languages.numbers_below(b),
             NumberAtom::Equal(v) => self.languages.numbers_equal(v),
             NumberAtom::Multiple(unit) => self.languages.multiples_of(unit),
+            NumberAtom::Spelled => self.languages.plain_integers(),
         }
     }
 

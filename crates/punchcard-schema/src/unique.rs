@@ -256,8 +256,12 @@ impl Algebra {
             return Ok(None);
         }
         let texts = self.texts(f)?;
-        if self.languages.count_up_to(texts, most + 1)? > most {
-            return Ok(None);
+        let numbers = self.restrict(f, Type::Number)?;
+        let numbers = self.plain_numbers(numbers)?;
+        for language in [texts, numbers] {
+            if self.languages.count_up_to(language, most + 1)? > most {
+                return Ok(None);
+            }
         }
         let mut values = Vec::new();
         let mut rest = f;

@@ -7,6 +7,7 @@ use crate::draft::Draft;
 use crate::error::SchemaError;
 use crate::formula::{Formula, NumberAtom, Type, Types};
 use crate::json::{Value, ValueId};
+use crate::options::NumberSpelling;
 use punchcard_automata::Decimal;
 
 pub(crate) fn types(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
@@ -27,7 +28,12 @@ pub(crate) fn types(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
             "any" if at.draft == Draft::V4 => Types::ANY,
             "integer" => {
                 let one = Decimal::new(false, vec![1], 0);
-                parts.push(a.formulas.number(NumberAtom::Multiple(one)));
+                let mut integer = a.formulas.number(NumberAtom::Multiple(one));
+                if at.draft == Draft::V4 && a.options.number_spelling == NumberSpelling::Any {
+                    let spelled = a.formulas.number(NumberAtom::Spelled);
+                    integer = a.formulas.and([integer, spelled]);
+                }
+                parts.push(integer);
                 continue;
             }
             _ => return Err(a.invalid(at, "null, boolean, integer, number, string, array or object")),
