@@ -84,6 +84,11 @@ class GrammarMatcher:
         """An independent matcher at the same place."""
     def reset(self) -> None:
         """Back to the beginning."""
+    def find_completion(self) -> bytes:
+        """Bytes that complete the text: a short way, if not the shortest; empty if it may end here.
+
+        Raises MatcherError if no example of what is missing was found.
+        """
     def find_jump_forward_bytes(self) -> bytes:
         """The bytes that every text must go on with; they may end inside a character."""
     def find_jump_forward_string(self) -> str:

@@ -180,6 +180,11 @@ impl CompiledGrammar {
         self.lock().machine.is_accepting(config)
     }
 
+    /// Bytes after which the text may end; `None` if no example was found within the limits.
+    pub fn completion(&self, config: ConfigId) -> Result<Option<Vec<u8>>, SchemaError> {
+        self.lock().machine.completion(config)
+    }
+
     /// The bytes that every text must go on with, and where they lead. Stops where the text may end, or where more than
     /// `most` bytes are forced.
     pub fn forced(&self, config: ConfigId, most: usize) -> Result<Vec<u8>, SchemaError> {

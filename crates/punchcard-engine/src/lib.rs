@@ -4,6 +4,7 @@
 //! and a [`matcher`] follows one sequence. Nothing here knows of schemas but through their algebra, and nothing in the
 //! algebra knows of tokens.
 
+pub mod completion;
 pub mod grammar;
 pub mod leaf;
 pub mod machine;

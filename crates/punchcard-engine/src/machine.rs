@@ -421,7 +421,7 @@ impl Machine {
         }
     }
 
-    fn is_complete(&self, leaf: LeafId) -> bool {
+    pub(crate) fn is_complete(&self, leaf: LeafId) -> bool {
         self.leaves.language(leaf).is_some_and(|(language, _)| self.algebra.languages.is_nullable(language))
     }
 
@@ -438,7 +438,12 @@ impl Machine {
         Ok(self.leaves.step(&mut self.algebra.languages, leaf, byte)?)
     }
 
-    fn step_reading(&mut self, reading: Reading, byte: u8, out: &mut Vec<Reading>) -> Result<(), SchemaError> {
+    pub(crate) fn step_reading(
+        &mut self,
+        reading: Reading,
+        byte: u8,
+        out: &mut Vec<Reading>,
+    ) -> Result<(), SchemaError> {
         let Reading { stack, noted } = reading;
         let parent = self.parent(stack);
         let space = match self.frame(stack) {
@@ -485,6 +490,21 @@ impl Machine {
             Frame::Array { state, phase, .. } => self.step_array(state, phase, parent, byte, noted, out)?,
         }
         Ok(())
+    }
+
+    /// The reading after the value that it is in.
+    pub(crate) fn leave(&mut self, reading: Reading) -> Result<Reading, SchemaError> {
+        self.leave_value(self.parent(reading.stack), reading.noted)
+    }
+
+    /// How many frames are on the stack.
+    pub(crate) fn depth(&self, reading: Reading) -> usize {
+        let (mut at, mut depth) = (reading.stack, 0);
+        while at != BOTTOM {
+            at = self.parent(at);
+            depth += 1;
+        }
+        depth
     }
 
     /// Back in the frame around a value that was read to its end; an array learns which item it was.

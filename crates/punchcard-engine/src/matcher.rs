@@ -66,6 +66,11 @@ impl Matcher {
         Ok(next.is_some())
     }
 
+    /// Bytes that complete the text; nothing if it may end here, `None` if no example was found within the limits.
+    pub fn completion(&self) -> Result<Option<Vec<u8>>, SchemaError> {
+        if self.terminated { Ok(Some(Vec::new())) } else { self.grammar.completion(self.here()) }
+    }
+
     /// In how many ways the text so far can be read. Masks cost in proportion to it.
     pub fn readings(&self) -> usize {
         self.grammar.readings(self.here())

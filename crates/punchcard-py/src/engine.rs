@@ -295,6 +295,18 @@ impl PyMatcher {
         self.0.reset();
     }
 
+    /// Bytes that complete the text, a short way if not the shortest; empty if it may end here.
+    fn find_completion<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let found = py.detach(|| self.0.completion()).map_err(|error| schema_error(py, &error))?;
+        match found {
+            Some(bytes) => Ok(PyBytes::new(py, &bytes)),
+            None => {
+                let hint = "Go on token by token".to_string();
+                Err(exception(py, "MatcherError", "No example of what is missing was found", &[("hint", hint)]))
+            }
+        }
+    }
+
     /// The bytes that every text must go on with; they may end inside a character.
     fn find_jump_forward_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let forced = self.0.forced().map_err(|error| schema_error(py, &error))?;

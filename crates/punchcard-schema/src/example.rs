@@ -30,6 +30,48 @@ impl Algebra {
         Ok(written.then_some(writer.text))
     }
 
+    /// What completes an object, from between two members: further members and the closing brace.
+    pub fn object_rest(&mut self, state: ObjectState) -> Result<Option<String>, SchemaError> {
+        let mut writer = Writer { text: String::new(), parts: MOST_PARTS };
+        let written = self.object_is_viable(state)? && self.write_object(state, &mut writer)?;
+        Ok(written.then(|| writer.text.split_off(1)))
+    }
+
+    /// What completes an array, from between two items: further items and the closing bracket.
+    pub fn array_rest(&mut self, state: ArrayState) -> Result<Option<String>, SchemaError> {
+        let mut writer = Writer { text: String::new(), parts: MOST_PARTS };
+        let written = self.array_is_viable(state)? && self.write_array(state, &mut writer)?;
+        Ok(written.then(|| writer.text.split_off(1)))
+    }
+
+    /// A member that may come next in an object that has a way to go on: its name, and a value.
+    pub fn next_member(&mut self, state: ObjectState) -> Result<Option<String>, SchemaError> {
+        let names = self.object_names(state)?;
+        let seen: Vec<String> = self.seen_names(state, "").into_iter().map(str::to_string).collect();
+        let seen = self.languages.texts(seen.iter().map(String::as_str));
+        let names = self.languages.difference(names, seen);
+        let Some(text) = self.languages.example(names)? else { return Ok(None) };
+        let name = self.formulas.name(&text);
+        for (value, _) in self.object_moves(state, name)? {
+            if let Some(value) = self.example(value)? {
+                let mut writer = Writer { text: String::new(), parts: 0 };
+                write_string(&text, &mut writer);
+                return Ok(Some(format!("{}:{value}", writer.text)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// An item that may come next in an array that has a way to go on.
+    pub fn next_item(&mut self, state: ArrayState) -> Result<Option<String>, SchemaError> {
+        for (value, _) in self.array_moves(state)? {
+            if let Some(value) = self.example(value)? {
+                return Ok(Some(value));
+            }
+        }
+        Ok(None)
+    }
+
     fn is_known(&self, question: Question, before: u32) -> Option<u32> {
         self.search.found(question).filter(|&found| found < before)
     }
@@ -214,18 +256,25 @@ fn separate(count: &mut usize, to: &mut Writer) {
 
 fn write_string(text: &str, to: &mut Writer) {
     to.text.push('"');
+    to.text.push_str(&escaped(text));
+    to.text.push('"');
+}
+
+/// The inside of a JSON string, with the escapes that it needs.
+pub fn escaped(text: &str) -> String {
+    let mut to = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            '"' => to.text.push_str("\\\""),
-            '\\' => to.text.push_str("\\\\"),
-            '\n' => to.text.push_str("\\n"),
-            '\r' => to.text.push_str("\\r"),
-            '\t' => to.text.push_str("\\t"),
-            '\u{8}' => to.text.push_str("\\b"),
-            '\u{c}' => to.text.push_str("\\f"),
-            c if c < ' ' => to.text.push_str(&format!("\\u{:04x}", c as u32)),
-            c => to.text.push(c),
+            '"' => to.push_str("\\\""),
+            '\\' => to.push_str("\\\\"),
+            '\n' => to.push_str("\\n"),
+            '\r' => to.push_str("\\r"),
+            '\t' => to.push_str("\\t"),
+            '\u{8}' => to.push_str("\\b"),
+            '\u{c}' => to.push_str("\\f"),
+            c if c < ' ' => to.push_str(&format!("\\u{:04x}", c as u32)),
+            c => to.push(c),
         }
     }
-    to.text.push('"');
+    to
 }

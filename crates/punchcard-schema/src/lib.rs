@@ -13,7 +13,7 @@ pub mod compile;
 mod constant;
 pub mod draft;
 pub mod error;
-mod example;
+pub mod example;
 mod exclusive;
 pub mod formula;
 pub mod json;
