@@ -11,6 +11,7 @@ pub mod algebra;
 pub mod array;
 pub mod compile;
 mod constant;
+mod discriminate;
 pub mod draft;
 pub mod error;
 pub mod example;

@@ -463,6 +463,17 @@ impl Algebra {
             },
             Node::And(ref items) => {
                 let items = items.clone();
+                if let Some(cases) = self.cases(&items, name)? {
+                    let mut out = Vec::new();
+                    for case in cases {
+                        out.extend_from_slice(&self.step_member(case, name)?);
+                    }
+                    let out = self.merge_steps(out);
+                    if out.len() > self.options.limits.max_alternatives {
+                        return Err(self.too_many_alternatives("alternatives"));
+                    }
+                    return Ok(out);
+                }
                 let mut product = vec![(Formula::TRUE, Formula::TRUE)];
                 let mut untouched = Vec::new();
                 for &item in items.iter() {
