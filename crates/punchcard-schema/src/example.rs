@@ -6,7 +6,7 @@
 use crate::algebra::Algebra;
 use crate::array::ArrayState;
 use crate::error::SchemaError;
-use crate::formula::{Formula, Name, Type};
+use crate::formula::{Formula, Name, Node, Type};
 use crate::object::ObjectState;
 use crate::satisfy::Question;
 
@@ -134,6 +134,15 @@ impl Algebra {
         let (mut state, mut items) = (start, 0);
         while !self.array_may_end(state) {
             let Some(found) = self.search.found(Question::Array(state)) else { return Ok(false) };
+            // The search takes alternatives one by one.
+            if let Node::Or(items) = self.formulas.node(state.residual) {
+                let mut branches = items.iter().map(|&residual| ArrayState { residual, ..state });
+                match branches.find(|&branch| self.is_known(Question::Array(branch), found).is_some()) {
+                    Some(branch) => state = branch,
+                    None => return Ok(false),
+                }
+                continue;
+            }
             if self.compares_items(state.residual) {
                 return self.write_different(state, to);
             }
@@ -169,7 +178,7 @@ impl Algebra {
 
     /// Writes what is left of an array of different items, and its end.
     fn write_different(&mut self, state: ArrayState, to: &mut Writer) -> Result<bool, SchemaError> {
-        let Some(steps) = self.different_items(state)? else { return Ok(false) };
+        let Some(steps) = self.different_items(state)? else { return self.write_repeated(state, to) };
         let (mut used, mut items) = (Vec::new(), 0);
         used.extend(steps.iter().filter_map(|&(_, value)| value));
         for (formula, value) in steps {
@@ -196,12 +205,49 @@ impl Algebra {
         Ok(true)
     }
 
+    /// Writes what is left of an array in which some item comes again, and its end.
+    fn write_repeated(&mut self, start: ArrayState, to: &mut Writer) -> Result<bool, SchemaError> {
+        const MOST_ITEMS: usize = 1_000;
+        let (mut state, mut items) = (start, 0);
+        while !self.array_may_end(state) {
+            let known = self.noted_items(state);
+            let known = self.equal_to(&known);
+            let mut way = None;
+            for (value, next) in self.array_moves(state)? {
+                let again = self.formulas.and([value, known]);
+                if self.is_satisfiable(again)? {
+                    way = Some((again, next));
+                    break;
+                }
+                way = way.or(Some((value, next)));
+            }
+            let Some((value, next)) = way.filter(|_| items < MOST_ITEMS) else { return Ok(false) };
+            separate(&mut items, to);
+            let from = to.text.len();
+            if !self.write_value(value, u32::MAX, to)? {
+                return Ok(false);
+            }
+            let text = to.text[from..].to_string();
+            state = if self.array_notes_item(next) { self.array_after_item(next, &text)? } else { next };
+        }
+        to.text.push(']');
+        Ok(true)
+    }
+
     /// Writes an object that is known to have an example.
     fn write_object(&mut self, start: ObjectState, to: &mut Writer) -> Result<bool, SchemaError> {
         to.text.push('{');
         let (mut state, mut members) = (start, 0);
         while !self.object_may_end(state) {
             let Some(found) = self.search.found(Question::Object(state)) else { return Ok(false) };
+            if let Node::Or(items) = self.formulas.node(state.residual()) {
+                let mut branches = items.iter().map(|&residual| state.with_residual(residual));
+                match branches.find(|&branch| self.is_known(Question::Object(branch), found).is_some()) {
+                    Some(branch) => state = branch,
+                    None => return Ok(false),
+                }
+                continue;
+            }
             if let Some(rest) = self.independent_example(state)? {
                 for (name, value) in rest {
                     separate(&mut members, to);

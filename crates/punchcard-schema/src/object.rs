@@ -114,7 +114,15 @@ impl Memory {
 impl ObjectState {
     /// The state, but for its residual.
     pub fn without_residual(self) -> ObjectState {
-        ObjectState { residual: Formula::FALSE, ..self }
+        self.with_residual(Formula::FALSE)
+    }
+
+    pub(crate) fn with_residual(self, residual: Formula) -> ObjectState {
+        ObjectState { residual, ..self }
+    }
+
+    pub(crate) fn residual(self) -> Formula {
+        self.residual
     }
 }
 

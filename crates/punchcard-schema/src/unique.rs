@@ -135,6 +135,11 @@ impl Algebra {
         Ok(self.formulas.or(allowed))
     }
 
+    /// The items read so far of an array whose items are compared.
+    pub(crate) fn noted_items(&mut self, state: ArrayState) -> Vec<Const> {
+        self.by_repetition(state).2
+    }
+
     fn without_value(&mut self, state: ArrayState, value: Const) -> ArrayState {
         let value = self.equal_to(&[value]);
         let some = self.formulas.item(0, NO_END, value, 1);
