@@ -6,6 +6,7 @@
 //! states that no search ends; see [`crate::machine`] for what is done about that.
 
 use crate::languages::{FxMap, Language, Languages, LimitExceeded};
+use hashbrown::hash_map::Entry;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -118,7 +119,10 @@ impl Languages {
     }
 
     fn search(&mut self, id: Language) -> Result<Option<Vec<(u32, Language)>>, LimitExceeded> {
-        let found = self.path(id, Self::is_known_viable)?;
+        let found = match self.path_along_machines(id)? {
+            Some(path) => Some(path),
+            None => self.path(id, Self::is_known_viable)?,
+        };
         if let Some(path) = &found {
             self.viable.insert(id, true);
             for &(_, state) in path {
@@ -126,6 +130,27 @@ impl Languages {
             }
         }
         Ok(found)
+    }
+
+    /// A way to a viable state that begins with the way that a machine in the expression knows.
+    fn path_along_machines(&mut self, id: Language) -> Result<Option<Vec<(u32, Language)>>, LimitExceeded> {
+        let (mut at, mut path) = (id, Vec::new());
+        while let Some(c) = self.way_of_machines(at) {
+            at = self.step(at, c);
+            if at == Language::EMPTY {
+                return Ok(None);
+            }
+            path.push((c, at));
+            if self.is_known_viable(at) {
+                return Ok(Some(path));
+            }
+        }
+        if path.is_empty() {
+            return Ok(None);
+        }
+        path.extend(self.path(at, Self::is_known_viable)?.into_iter().flatten());
+        let ends = path.last().is_some_and(|&(_, end)| self.is_known_viable(end));
+        Ok(ends.then_some(path))
     }
 
     fn is_known_viable(&self, id: Language) -> bool {
@@ -141,12 +166,12 @@ impl Languages {
     ) -> Result<Option<Vec<(u32, Language)>>, LimitExceeded> {
         let mut from: FxMap<Language, (Language, u32)> = FxMap::default();
         let mut queue = BinaryHeap::new();
-        queue.push((Reverse(self.facts(id).min_len), 0u32, id));
+        queue.push((Reverse(self.facts(id).min_len), 0u32, Reverse(0), id));
         from.insert(id, (id, 0));
         let budget = self.nodes.len() + self.max_states;
         let before = self.work;
         let mut relaxed = false;
-        while let Some((_, depth, state)) = queue.pop() {
+        while let Some((_, depth, _, state)) = queue.pop() {
             if ends(self, state) {
                 let mut path = Vec::new();
                 let mut at = state;
@@ -179,19 +204,44 @@ impl Languages {
             }
             let transitions = self.transitions(state);
             for (lo, hi, target) in transitions.over(0, crate::charset::MAX) {
-                if target == Language::EMPTY || from.contains_key(&target) {
+                if target == Language::EMPTY {
                     continue;
                 }
-                from.insert(target, (state, readable(lo, hi)));
+                let c = readable(lo, hi);
+                match from.entry(target) {
+                    Entry::Vacant(entry) => {
+                        entry.insert((state, c));
+                    }
+                    Entry::Occupied(mut entry) => {
+                        // Of the characters that lead there, the one that reads best.
+                        let (before, known) = *entry.get();
+                        if before == state && taste(c) < taste(known) {
+                            entry.insert((state, c));
+                        }
+                        continue;
+                    }
+                }
                 let cost = depth.saturating_add(1).saturating_add(self.facts(target).min_len);
                 // Among equals the one that has come farthest: a bound on the length makes all of them equal.
-                queue.push((Reverse(cost), depth + 1, target));
+                queue.push((Reverse(cost), depth + 1, Reverse(taste(c)), target));
             }
         }
         for state in from.into_keys() {
             self.viable.insert(state, false);
         }
         Ok(None)
+    }
+}
+
+/// Which characters are tried first among equals: small letters from `a` on, as people would.
+fn taste(c: u32) -> u32 {
+    match char::from_u32(c) {
+        Some('a'..='z') => c - u32::from('a'),
+        Some('A'..='Z') => c,
+        // Years and the like do not begin with a zero.
+        Some('0') => 200,
+        Some('1'..='9') => c + 100,
+        _ => c.saturating_add(200),
     }
 }
 

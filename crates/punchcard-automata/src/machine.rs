@@ -87,6 +87,11 @@ pub trait Machine: Debug + Send + Sync {
         u32::from(!self.accepts(state))
     }
 
+    /// The next character on some short way to the end, if the machine knows one: searches try it first.
+    fn way(&self, _state: &[u8]) -> Option<char> {
+        None
+    }
+
     /// At most so many characters are still to come (an upper bound; `u32::MAX` if there is none).
     fn most(&self, _state: &[u8]) -> u32 {
         u32::MAX
@@ -111,6 +116,16 @@ impl Languages {
         match self.machines[id as usize].step(state, c) {
             Some(next) => self.intern(Node::Machine(id, next.into())),
             None => Language::EMPTY,
+        }
+    }
+
+    /// The next character on the way to the end of a machine in the expression.
+    pub(crate) fn way_of_machines(&self, id: Language) -> Option<u32> {
+        match self.node(id) {
+            Node::Machine(machine, state) => self.machines[*machine as usize].way(state).map(u32::from),
+            Node::Concat(first, _) => self.way_of_machines(*first),
+            Node::And(items) | Node::Union(items) => items.iter().find_map(|&item| self.way_of_machines(item)),
+            _ => None,
         }
     }
 

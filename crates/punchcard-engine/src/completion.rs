@@ -5,7 +5,6 @@
 
 use crate::leaf::{Encoding, LeafId};
 use crate::machine::{ConfigId, Frame, Machine, Phase, Reading};
-use punchcard_automata::Language;
 use punchcard_schema::example::escaped;
 use punchcard_schema::{ObjectState, SchemaError};
 
@@ -87,11 +86,11 @@ impl Machine {
         leaf: LeafId,
         name: Option<(ObjectState, &str)>,
     ) -> Result<Option<Vec<u8>>, SchemaError> {
-        let (mut bytes, leaf) = self.to_whole_character(leaf)?;
+        let (mut bytes, leaf, completed) = self.to_whole_character(leaf)?;
         let Some((mut language, _)) = self.leaves.language(leaf) else { return Ok(None) };
         if let Some((state, typed)) = name {
-            // Within a character, what was typed of it is not in the name yet; such names are rare enough to be given up.
-            let beginning = if bytes.is_empty() { typed.to_string() } else { return self.any_rest(bytes, leaf) };
+            let mut beginning = typed.to_string();
+            beginning.extend(completed.and_then(char::from_u32));
             let seen = self.algebra.seen_names(state, &beginning);
             let rests: Vec<String> = seen.into_iter().map(|name| name[beginning.len()..].to_string()).collect();
             let seen = self.algebra.languages.texts(rests.iter().map(String::as_str));
@@ -103,36 +102,30 @@ impl Machine {
         Ok(Some(bytes))
     }
 
-    fn any_rest(&mut self, mut bytes: Vec<u8>, leaf: LeafId) -> Result<Option<Vec<u8>>, SchemaError> {
-        let Some((language, _)) = self.leaves.language(leaf) else { return Ok(None) };
-        let Some(rest) = self.algebra.languages.example(language)? else { return Ok(None) };
-        bytes.extend(escaped(&rest).into_bytes());
-        bytes.push(b'"');
-        Ok(Some(bytes))
-    }
-
     fn rest_of_scalar(&mut self, leaf: LeafId) -> Result<Option<Vec<u8>>, SchemaError> {
         let Some((language, Encoding::Raw)) = self.leaves.language(leaf) else { return Ok(None) };
         Ok(self.algebra.languages.example(language)?.map(String::into_bytes))
     }
 
-    /// The fewest bytes that complete a character or an escape, and the leaf after them.
-    fn to_whole_character(&mut self, leaf: LeafId) -> Result<(Vec<u8>, LeafId), SchemaError> {
-        let mut open = std::collections::VecDeque::from([(Vec::new(), leaf)]);
-        while let Some((bytes, leaf)) = open.pop_front() {
-            if self.leaves.language(leaf).is_some_and(|(language, _)| language != Language::EMPTY) {
-                return Ok((bytes, leaf));
-            }
+    /// Bytes that complete a character or an escape, the leaf after them, and the character.
+    fn to_whole_character(&mut self, leaf: LeafId) -> Result<(Vec<u8>, LeafId, Option<u32>), SchemaError> {
+        let (mut bytes, mut leaf, mut completed) = (Vec::new(), leaf, None);
+        while self.leaves.language(leaf).is_none() {
+            // All ways from within a character lead to a character.
+            let mut way = None;
             for byte in 0..=255u8 {
                 let next = self.leaves.step(&mut self.algebra.languages, leaf, byte)?;
-                // One way is enough while the character is not complete: all lead to a character.
                 if next != LeafId::DEAD && next != LeafId::CLOSED {
-                    open.push_back(([bytes.as_slice(), &[byte]].concat(), next));
+                    way = Some((byte, next));
                     break;
                 }
             }
+            let Some((byte, next)) = way else { break };
+            completed = self.leaves.completed(leaf, byte);
+            bytes.push(byte);
+            leaf = next;
         }
-        Ok((Vec::new(), LeafId::DEAD))
+        Ok((bytes, leaf, completed))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::array::ArrayState;
 use crate::compile::Registry;
-use crate::constant::{Const, Constants};
+use crate::constant::Constants;
 use crate::error::{SchemaError, SchemaErrorKind};
 use crate::formula::{Formula, Formulas, FxMap, Node, Type};
 use crate::json::{Json, JsonLimits, ValueId};
@@ -328,49 +328,6 @@ impl Algebra {
     /// Whether it is easy to see that no value satisfies the formula.
     pub(crate) fn is_absurd(&mut self, f: Formula) -> Result<bool, SchemaError> {
         Ok(self.flat(f).is_some() && !self.is_satisfiable(f)?)
-    }
-
-    /// Partial derivatives of "equal to one of the constants" by a part that `take` splits off: constants that agree in the
-    /// part stay together. The steps, and the parts.
-    pub(crate) fn step_constants(
-        &mut self,
-        t: Type,
-        constants: &[Const],
-        take: impl Fn(&mut Constants, Const) -> Option<(Const, Const)>,
-    ) -> (Vec<(Formula, Formula)>, Vec<Const>) {
-        let mut rests: FxMap<Const, Vec<Const>> = FxMap::default();
-        let mut parts = Vec::new();
-        for &constant in constants {
-            if let Some((part, rest)) = take(&mut self.constants, constant) {
-                let known = rests.entry(part).or_default();
-                if known.is_empty() {
-                    parts.push(part);
-                }
-                known.push(rest);
-            }
-        }
-        // Parts that leave the same rests are one alternative.
-        let mut groups: Vec<(Formula, Vec<Const>)> = Vec::new();
-        let mut places: FxMap<Formula, usize> = FxMap::default();
-        for &part in &parts {
-            let rest = self.formulas.among(t, rests.remove(&part).unwrap_or_default());
-            let place = *places.entry(rest).or_insert(groups.len());
-            if place == groups.len() {
-                groups.push((rest, Vec::new()));
-            }
-            groups[place].1.push(part);
-        }
-        let steps = groups.into_iter().map(|(rest, parts)| (self.equal_to(&parts), rest)).collect();
-        (steps, parts)
-    }
-
-    /// The same for "equal to none of them".
-    pub(crate) fn unlike(&mut self, (steps, parts): (Vec<(Formula, Formula)>, Vec<Const>)) -> Vec<(Formula, Formula)> {
-        let mut out: Vec<(Formula, Formula)> =
-            steps.into_iter().map(|(v, rest)| (v, self.formulas.not(rest))).collect();
-        let known = self.equal_to(&parts);
-        out.push((self.formulas.not(known), Formula::TRUE));
-        out
     }
 
     /// The language of the strings that the formula admits, decoded.

@@ -11,7 +11,6 @@ pub mod algebra;
 pub mod array;
 pub mod compile;
 mod constant;
-mod discriminate;
 pub mod draft;
 pub mod error;
 pub mod example;
@@ -26,6 +25,7 @@ pub mod options;
 mod order;
 pub mod report;
 mod satisfy;
+mod steps;
 mod unique;
 
 pub use algebra::{Algebra, ValueShape};

@@ -287,6 +287,13 @@ impl Machine for Names {
         Name::unpack(state).is_some_and(|name| self.finish(&name).is_some())
     }
 
+    fn way(&self, state: &[u8]) -> Option<char> {
+        match Name::unpack(state)?.part {
+            Part::Puny(label) => label.witness.chars().next(),
+            _ => None,
+        }
+    }
+
     fn most(&self, state: &[u8]) -> u32 {
         Name::unpack(state).map_or(0, |name| MAX_NAME.saturating_sub(name.used))
     }

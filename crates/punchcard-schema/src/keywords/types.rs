@@ -2,7 +2,7 @@
 
 use crate::algebra::Algebra;
 use crate::compile::At;
-use crate::constant::{Const, Constant};
+use crate::constant::Const;
 use crate::draft::Draft;
 use crate::error::SchemaError;
 use crate::formula::{Formula, NumberAtom, Type, Types};
@@ -56,60 +56,5 @@ impl Algebra {
     fn one_of_the_values(&mut self, values: &[ValueId]) -> Formula {
         let constants: Vec<Const> = values.iter().map(|&value| self.constant(value)).collect();
         self.equal_to(&constants)
-    }
-
-    /// Interns a JSON value.
-    pub(crate) fn constant(&mut self, value: ValueId) -> Const {
-        let node = match self.json.get(value) {
-            Value::Null => Constant::Null,
-            Value::Bool(b) => Constant::Bool(*b),
-            Value::Number(n) => Constant::Number(n.clone()),
-            Value::String(text) => Constant::Text(text.clone()),
-            Value::Array(items) => {
-                let items = items.clone();
-                return items.iter().rev().fold(Const::EMPTY_ARRAY, |rest, &item| {
-                    let item = stacker::maybe_grow(32 << 10, 1 << 20, || self.constant(item));
-                    self.constants.intern(Constant::Items(item, rest))
-                });
-            }
-            Value::Object(members) => {
-                let members = members.clone();
-                let mut list = Vec::with_capacity(members.len());
-                for (name, member) in members.iter() {
-                    let member = stacker::maybe_grow(32 << 10, 1 << 20, || self.constant(*member));
-                    list.push((self.formulas.name(name), member));
-                }
-                return self.constants.object(list);
-            }
-        };
-        self.constants.intern(node)
-    }
-
-    /// The values that are equal to one of the constants.
-    pub(crate) fn equal_to(&mut self, constants: &[Const]) -> Formula {
-        let mut texts: Vec<&str> = Vec::new();
-        let mut parts = Vec::new();
-        let (mut arrays, mut objects) = (Vec::new(), Vec::new());
-        for &constant in constants {
-            match self.constants.get(constant) {
-                Constant::Null => parts.push(self.formulas.types(Types::only(Type::Null))),
-                Constant::Bool(b) => {
-                    let t = if *b { Type::True } else { Type::False };
-                    parts.push(self.formulas.types(Types::only(t)));
-                }
-                Constant::Number(n) => parts.push(self.formulas.number(NumberAtom::Equal(n.clone()))),
-                Constant::Text(text) => texts.push(text),
-                Constant::EmptyArray | Constant::Items(..) => arrays.push(constant),
-                Constant::Object(_) => objects.push(constant),
-            }
-        }
-        // All strings together are one language: a trie instead of an alternative each.
-        if !texts.is_empty() {
-            let texts = self.languages.texts(texts);
-            parts.push(self.formulas.text(texts));
-        }
-        parts.push(self.formulas.among(Type::Array, arrays));
-        parts.push(self.formulas.among(Type::Object, objects));
-        self.formulas.or(parts)
     }
 }

@@ -61,7 +61,7 @@ impl Algebra {
     }
 
     /// The member on which most alternatives hang.
-    fn discriminator(&mut self, items: &[Formula], name: Name) -> Option<Name> {
+    pub(super) fn discriminator(&mut self, items: &[Formula], name: Name) -> Option<Name> {
         let mut counts: FxMap<Name, usize> = FxMap::default();
         for &item in items {
             let Node::Or(alternatives) = self.formulas.node(item) else { continue };
@@ -89,7 +89,7 @@ impl Algebra {
     }
 
     /// What a formula asks of the member, as far as it is easy to tell apart.
-    fn values_of_member(&mut self, f: Formula, key: Name, values: &mut Vec<Formula>) {
+    pub(super) fn values_of_member(&mut self, f: Formula, key: Name, values: &mut Vec<Formula>) {
         match self.formulas.node(f) {
             &Node::Member { keys: Keys::One(other), value } if other == key => values.extend(self.flat(value)),
             &Node::Not(inner) => self.values_of_member(inner, key, values),
@@ -103,7 +103,7 @@ impl Algebra {
     }
 
     /// The formula, given for each value whether the member has it; `None`: there is no such member.
-    fn decide_member(
+    pub(super) fn decide_member(
         &mut self,
         f: Formula,
         key: Name,

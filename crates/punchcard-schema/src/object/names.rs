@@ -1,0 +1,146 @@
+//! Which names the next member may have, and which of them are treated alike.
+
+use super::{Move, NameClass, ObjectState};
+use crate::algebra::Algebra;
+use crate::error::SchemaError;
+use crate::formula::{Formula, Name};
+use crate::options::PropertyOrder;
+use punchcard_automata::Language;
+
+impl Algebra {
+    /// The names that the next member may have.
+    pub fn object_names(&mut self, state: ObjectState) -> Result<Language, SchemaError> {
+        if let Some(&known) = self.objects.names.get(&state) {
+            return Ok(known);
+        }
+        let (single, classes) = self.next_names(state)?;
+        let texts: Vec<String> = single.iter().map(|&n| self.formulas.text_of(n).to_string()).collect();
+        let mut parts = vec![self.languages.texts(texts.iter().map(String::as_str))];
+        let spec = self.specs[state.spec as usize].clone();
+        if !classes.is_empty() {
+            let open = if classes.len() == spec.classes.len() {
+                spec.unspoken
+            } else {
+                self.languages.union(classes.iter().map(|&c| spec.classes[c].names))
+            };
+            // Where each beginning of a name has endless continuations, names that were seen are refused at their end.
+            let open = if self.languages.is_endless(open)? { open } else { self.minus_seen(open, state.seen) };
+            parts.push(open);
+        }
+        let names = self.languages.union(parts);
+        self.languages.check_limit()?;
+        self.objects.names.insert(state, names);
+        Ok(names)
+    }
+
+    pub(super) fn minus_seen(&mut self, names: Language, seen: u32) -> Language {
+        let seen: Vec<String> =
+            self.objects.seen[seen as usize].iter().map(|&n| self.formulas.text_of(n).to_string()).collect();
+        if seen.is_empty() {
+            return names;
+        }
+        let seen = self.languages.texts(seen.iter().map(String::as_str));
+        self.languages.difference(names, seen)
+    }
+
+    /// The names spoken of one by one that may come next, and the classes of other names.
+    pub(super) fn next_names(&mut self, state: ObjectState) -> Result<(Vec<Name>, Vec<usize>), SchemaError> {
+        let spec = self.specs[state.spec as usize].clone();
+        let mut single = Vec::new();
+        let mut at = state;
+        let mut open = true;
+        for (place, &name) in spec.order.iter().enumerate().skip(state.place as usize) {
+            if !self.object_moves(at, name)?.is_empty() {
+                single.push(name);
+            }
+            if self.options.property_order == PropertyOrder::Declared {
+                // Whoever goes on without this name must be able to finish without it.
+                at.residual = self.without(at.residual, &[name]);
+                at.place = place as u32 + 1;
+                if at.residual == Formula::FALSE || !self.object_is_viable(at)? {
+                    open = false;
+                    break;
+                }
+            }
+        }
+        let mut classes = Vec::new();
+        if open {
+            for &name in &spec.others {
+                if !self.object_moves(at, name)?.is_empty() {
+                    single.push(name);
+                }
+            }
+            for (i, class) in spec.classes.iter().enumerate() {
+                if self.has_fresh_name(class, state.seen)? && self.class_may_come(at, class)? {
+                    classes.push(i);
+                }
+            }
+        }
+        Ok((single, classes))
+    }
+
+    /// Whether a fresh name of the class can be taken: any one stands for all of them.
+    pub(super) fn class_may_come(&mut self, state: ObjectState, class: &NameClass) -> Result<bool, SchemaError> {
+        let Some(name) = self.fresh_name(class, state.seen)? else { return Ok(false) };
+        Ok(!self.object_moves(state, name)?.is_empty())
+    }
+
+    /// A name of the class that was not seen.
+    pub(super) fn fresh_name(&mut self, class: &NameClass, seen: u32) -> Result<Option<Name>, SchemaError> {
+        if self.objects.seen[seen as usize].binary_search(&class.example).is_err() {
+            return Ok(Some(class.example));
+        }
+        let left = self.minus_seen(class.names, seen);
+        Ok(self.languages.example(left)?.map(|text| self.formulas.name(&text)))
+    }
+
+    pub(super) fn has_fresh_name(&mut self, class: &NameClass, seen: u32) -> Result<bool, SchemaError> {
+        if self.languages.is_endless(class.names)? {
+            return Ok(true);
+        }
+        let left = self.minus_seen(class.names, seen);
+        Ok(self.languages.is_viable(left)?)
+    }
+
+    /// Names of the object that begin like this and may not come again.
+    pub fn seen_names(&self, state: ObjectState, beginning: &str) -> Vec<&str> {
+        let seen = self.objects.seen[state.seen as usize].iter().map(|&name| self.formulas.text_of(name));
+        seen.filter(|name| name.starts_with(beginning)).collect()
+    }
+
+    /// Whether all names that begin like this are treated alike: none of them is spoken of, and there is one class.
+    pub fn is_indifferent(&self, state: ObjectState, beginning: &str) -> bool {
+        let spec = &self.specs[state.spec as usize];
+        let next = spec.spoken.partition_point(|name| &**name < beginning);
+        spec.classes.len() == 1
+            && spec.classes[0].size.is_none()
+            && self.seen_names(state, beginning).is_empty()
+            && !spec.spoken.get(next).is_some_and(|name| name.starts_with(beginning))
+    }
+
+    /// The most bytes of a name that is spoken of.
+    pub fn longest_name(&self, state: ObjectState) -> usize {
+        self.specs[state.spec as usize].spoken.iter().map(|name| name.len()).max().unwrap_or(0)
+    }
+
+    /// The class of a name that may come next, if all names of the class are treated alike: it is not spoken of, and there
+    /// are always more of its kind.
+    pub fn name_class(&mut self, state: ObjectState, name: &str) -> Option<u32> {
+        let spec = self.specs[state.spec as usize].clone();
+        let known = spec.spoken.binary_search_by(|spoken| (**spoken).cmp(name)).is_ok();
+        if known || self.seen_names(state, name).contains(&name) {
+            return None;
+        }
+        let class = spec.classes.iter().position(|class| self.languages.matches(class.names, name))?;
+        spec.classes[class].size.is_none().then_some(class as u32)
+    }
+
+    /// The ways to treat a member with a name of the class, which is not noted as seen.
+    pub fn class_moves(&mut self, state: ObjectState, class: u32) -> Result<Vec<Move>, SchemaError> {
+        let spec = self.specs[state.spec as usize].clone();
+        let example = spec.classes[class as usize].example;
+        let mut moves = self.object_moves(ObjectState { seen: 0, ..state }, example)?;
+        moves.iter_mut().for_each(|(_, next)| next.seen = state.seen);
+        Ok(moves)
+    }
+}

@@ -1,0 +1,227 @@
+//! Whether an object that began in some way can be finished.
+
+use super::ObjectState;
+use crate::algebra::Algebra;
+use crate::error::SchemaError;
+use crate::formula::{Formula, FxMap, Keys, Name, Node};
+use crate::options::PropertyOrder;
+
+/// Members that must come, each with what is asked of its value, and bounds on their number.
+pub(super) struct Wanted {
+    members: Vec<(Name, Vec<Formula>)>,
+    least: u32,
+    most: u32,
+}
+
+impl Algebra {
+    /// Whether some object that began like this can be finished. Called by the search only.
+    pub(crate) fn search_object(&mut self, state: ObjectState) -> Result<bool, SchemaError> {
+        if self.object_may_end(state) {
+            return Ok(true);
+        }
+        if let Node::Or(items) = self.formulas.node(state.residual) {
+            for residual in items.clone() {
+                if self.object_is_viable(ObjectState { residual, ..state })? {
+                    return Ok(true);
+                }
+            }
+            return Ok(false);
+        }
+        if let Some(answer) = self.independent_members(state)? {
+            return Ok(answer);
+        }
+        let names = self.names_to_try(state)?;
+        // Whatever keeps the object from ending must change; only members that it speaks of can do that, and each change
+        // makes the residual smaller.
+        let missing: Vec<Formula> = match self.formulas.node(state.residual) {
+            Node::And(items) => items.iter().copied().filter(|&i| !self.formulas.holds_at_end(i)).collect(),
+            _ => vec![state.residual],
+        };
+        for &part in &missing {
+            if !self.is_hopeful(state, part)? {
+                return Ok(false);
+            }
+        }
+        for name in names {
+            if !missing.iter().any(|&part| self.touches(part, name)) {
+                continue;
+            }
+            for (value, next) in self.object_steps(state, name)? {
+                if next.residual != state.residual && self.is_satisfiable(value)? && self.object_is_viable(next)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// All names that are spoken of and may still come, and one of each class of others.
+    pub(crate) fn names_to_try(&mut self, state: ObjectState) -> Result<Vec<Name>, SchemaError> {
+        let spec = self.specs[state.spec as usize].clone();
+        let mut names: Vec<Name> = spec.order.iter().skip(state.place as usize).copied().collect();
+        names.extend(&spec.others);
+        for class in &spec.classes {
+            names.extend(self.fresh_name(class, state.seen)?);
+        }
+        Ok(names)
+    }
+
+    /// Whether a part of the residual could still come true, each of its atoms taken for itself. `false` is certain.
+    pub(super) fn is_hopeful(&mut self, state: ObjectState, f: Formula) -> Result<bool, SchemaError> {
+        match *self.formulas.node(f) {
+            Node::Member { keys: Keys::One(name), value } => {
+                if self.is_gone(state, name) {
+                    return Ok(false);
+                }
+                let every = self.member_value(state.spec, name);
+                let value = self.formulas.and([value, every]);
+                self.is_satisfiable(value)
+            }
+            Node::And(ref items) => {
+                for i in items.clone() {
+                    if !self.is_hopeful(state, i)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Node::Or(ref items) => {
+                for i in items.clone() {
+                    if self.is_hopeful(state, i)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Node::False | Node::Types(_) => Ok(false),
+            _ => Ok(true),
+        }
+    }
+
+    /// Whether no member of this name can come any more.
+    pub(super) fn is_gone(&self, state: ObjectState, name: Name) -> bool {
+        let spec = &self.specs[state.spec as usize];
+        self.objects.seen[state.seen as usize].binary_search(&name).is_ok()
+            || !self.languages.can_write(self.formulas.text_of(name))
+            || self.options.property_order == PropertyOrder::Declared
+                && spec.place.get(&name).is_some_and(|&place| place < state.place)
+    }
+
+    /// The usual residual: each name that must come stands for itself, beside bounds on their number. `None` if the
+    /// residual is of another kind.
+    pub(super) fn wanted(&self, residual: Formula) -> Option<Wanted> {
+        let items: Vec<Formula> = match self.formulas.node(residual) {
+            Node::And(items) => items.to_vec(),
+            _ => vec![residual],
+        };
+        let mut wanted = Wanted { members: Vec::new(), least: 0, most: u32::MAX };
+        let mut places = FxMap::<Name, usize>::default();
+        for item in items {
+            match *self.formulas.node(item) {
+                Node::True | Node::Declared(_) => {}
+                Node::Member { keys: Keys::One(name), value } => {
+                    let place = *places.entry(name).or_insert(wanted.members.len());
+                    if place == wanted.members.len() {
+                        wanted.members.push((name, Vec::new()));
+                    }
+                    wanted.members[place].1.push(value);
+                }
+                Node::Members(n) => wanted.least = wanted.least.max(n),
+                Node::Not(inner) => match *self.formulas.node(inner) {
+                    Node::Members(n) => wanted.most = wanted.most.min(n - 1),
+                    _ => return None,
+                },
+                _ => return None,
+            }
+        }
+        Some(wanted)
+    }
+
+    /// With the usual residual no search over orders is needed. `None` if the residual is of another kind.
+    pub(super) fn independent_members(&mut self, state: ObjectState) -> Result<Option<bool>, SchemaError> {
+        let Some(wanted) = self.wanted(state.residual) else { return Ok(None) };
+        let count = wanted.members.len() as u32;
+        if count.max(wanted.least) > wanted.most {
+            return Ok(Some(false));
+        }
+        for (name, values) in &wanted.members {
+            if self.is_gone(state, *name) {
+                return Ok(Some(false));
+            }
+            let value = self.member_value(state.spec, *name);
+            let value = self.formulas.and(values.iter().copied().chain([value]));
+            if !self.is_satisfiable(value)? {
+                return Ok(Some(false));
+            }
+        }
+        if wanted.least <= count {
+            return Ok(Some(true));
+        }
+        // More members are wanted than are named: count the others that can be had.
+        let mut have = count;
+        for name in self.optional_names(state, &wanted) {
+            if have >= wanted.least {
+                break;
+            }
+            let value = self.member_value(state.spec, name);
+            have += u32::from(self.is_satisfiable(value)?);
+        }
+        let spec = self.specs[state.spec as usize].clone();
+        for class in &spec.classes {
+            if have >= wanted.least {
+                break;
+            }
+            let value = self.member_value(state.spec, class.example);
+            if self.is_satisfiable(value)? {
+                let left = self.minus_seen(class.names, state.seen);
+                have = have.saturating_add(match class.size {
+                    Some(_) => self.languages.as_texts(left).map_or(u32::MAX, |t| t.len() as u32),
+                    None => self.languages.count_up_to(left, wanted.least)?,
+                });
+            }
+        }
+        Ok(Some(have >= wanted.least))
+    }
+
+    /// Names that are spoken of, may still come, and need not.
+    pub(super) fn optional_names(&self, state: ObjectState, wanted: &Wanted) -> Vec<Name> {
+        let spec = &self.specs[state.spec as usize];
+        let names = spec.order.iter().chain(&spec.others).copied();
+        let is_wanted = |name: Name| wanted.members.iter().any(|&(other, _)| other == name);
+        names.filter(|&name| !self.is_gone(state, name) && !is_wanted(name)).collect()
+    }
+
+    /// Members that complete an object that is known to have an example, in an order that is allowed. `None` if the
+    /// residual is of another kind than the usual one.
+    pub(crate) fn independent_example(
+        &mut self,
+        state: ObjectState,
+    ) -> Result<Option<Vec<(Name, Formula)>>, SchemaError> {
+        let Some(wanted) = self.wanted(state.residual) else { return Ok(None) };
+        let mut members = Vec::with_capacity(wanted.members.len());
+        for (name, values) in &wanted.members {
+            let value = self.member_value(state.spec, *name);
+            members.push((*name, self.formulas.and(values.iter().copied().chain([value]))));
+        }
+        let least = wanted.least as usize;
+        for name in self.optional_names(state, &wanted) {
+            let value = self.member_value(state.spec, name);
+            if members.len() < least && self.is_satisfiable(value)? {
+                members.push((name, value));
+            }
+        }
+        let spec = self.specs[state.spec as usize].clone();
+        for class in &spec.classes {
+            let value = self.member_value(state.spec, class.example);
+            let mut left = self.minus_seen(class.names, state.seen);
+            while members.len() < least && self.is_satisfiable(value)? {
+                let Some(text) = self.languages.example(left)? else { break };
+                members.push((self.formulas.name(&text), value));
+                let taken = self.languages.literal(&text);
+                left = self.languages.difference(left, taken);
+            }
+        }
+        members.sort_by_key(|(name, _)| spec.place.get(name).copied().unwrap_or(u32::MAX));
+        Ok(Some(members))
+    }
+}

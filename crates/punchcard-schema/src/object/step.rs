@@ -1,0 +1,159 @@
+//! Partial derivatives of a residual by a member.
+
+use super::Steps;
+use crate::algebra::Algebra;
+use crate::error::SchemaError;
+use crate::formula::{Formula, Keys, Name, Node, Type};
+
+impl Algebra {
+    /// Partial derivatives of a residual by a member: (formula for its value, what is left).
+    pub(super) fn step_member(&mut self, f: Formula, name: Name) -> Result<Steps, SchemaError> {
+        if let Some(known) = self.objects.steps.get(&(f, name)) {
+            return Ok(known.clone());
+        }
+        let steps: Steps = self.step_member_anew(f, name)?.into();
+        self.objects.steps.insert((f, name), steps.clone());
+        Ok(steps)
+    }
+
+    pub(super) fn step_member_anew(&mut self, f: Formula, name: Name) -> Result<Vec<(Formula, Formula)>, SchemaError> {
+        let same = |f| Ok(vec![(Formula::TRUE, f)]);
+        match *self.formulas.node(f) {
+            Node::Member { keys, value } => {
+                if !self.speaks_of(keys, name) {
+                    return same(f);
+                }
+                let value = self.flat(value).unwrap_or(value);
+                let mut out = vec![(value, Formula::TRUE)];
+                // A name comes only once; of a language of names, another may do it.
+                if value != Formula::TRUE && matches!(keys, Keys::In(_)) {
+                    out.push((self.others(value), f));
+                }
+                Ok(out)
+            }
+            Node::Members(count) => {
+                let less = if count == 1 { Formula::TRUE } else { self.formulas.members(count - 1) };
+                same(less)
+            }
+            Node::Among(_, ref list) => {
+                let list = list.clone();
+                Ok(self.step_constants(Type::Object, &list, |c, of| c.take_member(of, name)).0)
+            }
+            Node::Not(inner) => match *self.formulas.node(inner) {
+                Node::Among(_, ref list) => {
+                    let list = list.clone();
+                    let steps = self.step_constants(Type::Object, &list, |c, of| c.take_member(of, name));
+                    Ok(self.unlike(steps))
+                }
+                Node::Member { keys, value } => {
+                    if !self.speaks_of(keys, name) {
+                        return same(f);
+                    }
+                    let value = self.flat(value).unwrap_or(value);
+                    let value = self.formulas.not(value);
+                    Ok(vec![(value, if matches!(keys, Keys::In(_)) { f } else { Formula::TRUE })])
+                }
+                Node::Members(1) => Ok(Vec::new()),
+                Node::Members(count) => {
+                    let less = self.formulas.members(count - 1);
+                    same(self.formulas.not(less))
+                }
+                _ => same(f),
+            },
+            Node::And(ref items) => {
+                let items = items.clone();
+                if let Some(cases) = self.cases(&items, name)? {
+                    let mut out = Vec::new();
+                    for case in cases {
+                        out.extend_from_slice(&self.step_member(case, name)?);
+                    }
+                    let out = self.merge_steps(out);
+                    if out.len() > self.options.limits.max_alternatives {
+                        return Err(self.too_many_alternatives("alternatives"));
+                    }
+                    return Ok(out);
+                }
+                let mut product = vec![(Formula::TRUE, Formula::TRUE)];
+                let mut untouched = Vec::new();
+                for &item in items.iter() {
+                    if !self.touches(item, name) {
+                        untouched.push(item);
+                        continue;
+                    }
+                    let steps = self.step_member(item, name)?;
+                    product = self.cross(product, &steps)?;
+                }
+                untouched.push(Formula::TRUE);
+                let untouched = self.formulas.and(untouched);
+                Ok(product.into_iter().map(|(v, r)| (v, self.formulas.and([r, untouched]))).collect())
+            }
+            Node::Or(ref items) => {
+                let items = items.clone();
+                let mut out = Vec::new();
+                for &item in items.iter() {
+                    out.extend_from_slice(&self.step_member(item, name)?);
+                }
+                Ok(self.alternatives(out))
+            }
+            _ => same(f),
+        }
+    }
+
+    pub(super) fn speaks_of(&mut self, keys: Keys, name: Name) -> bool {
+        match keys {
+            Keys::One(other) => other == name,
+            Keys::In(names) => self.languages.matches(names, self.formulas.text_of(name)),
+        }
+    }
+
+    /// Whether a member of this name can change the residual.
+    pub(super) fn touches(&mut self, f: Formula, name: Name) -> bool {
+        match *self.formulas.node(f) {
+            Node::Members(_) | Node::Among(..) => true,
+            Node::Member { keys, .. } => self.speaks_of(keys, name),
+            Node::Not(inner) => self.touches(inner, name),
+            Node::And(ref items) | Node::Or(ref items) => {
+                let items = items.clone();
+                items.iter().any(|&i| self.touches(i, name))
+            }
+            _ => false,
+        }
+    }
+
+    /// The residual, given that none of these names will come.
+    pub(super) fn without(&mut self, f: Formula, names: &[Name]) -> Formula {
+        if names.is_empty() {
+            return f;
+        }
+        match self.formulas.node(f) {
+            Node::Member { keys: Keys::One(name), .. } if names.contains(name) => Formula::FALSE,
+            Node::Among(t, list) => {
+                let (t, mut list) = (*t, list.to_vec());
+                list.retain(|&c| !self.constants.members(c).iter().any(|(name, _)| names.contains(name)));
+                self.formulas.among(t, list)
+            }
+            &Node::Not(inner) => {
+                let inner = self.without(inner, names);
+                self.formulas.not(inner)
+            }
+            Node::And(items) => {
+                let items = items.clone();
+                let mut parts = Vec::with_capacity(items.len());
+                for &i in items.iter() {
+                    let part = self.without(i, names);
+                    if part == Formula::FALSE {
+                        return part;
+                    }
+                    parts.push(part);
+                }
+                self.formulas.and(parts)
+            }
+            Node::Or(items) => {
+                let items = items.clone();
+                let parts: Vec<Formula> = items.iter().map(|&i| self.without(i, names)).collect();
+                self.formulas.or(parts)
+            }
+            _ => f,
+        }
+    }
+}
