@@ -86,7 +86,7 @@ impl Machine {
         leaf: LeafId,
         name: Option<(ObjectState, &str)>,
     ) -> Result<Option<Vec<u8>>, SchemaError> {
-        let (mut bytes, leaf, completed) = self.to_whole_character(leaf)?;
+        let (mut bytes, leaf, completed) = self.whole_character(leaf)?;
         let Some((mut language, _)) = self.leaves.language(leaf) else { return Ok(None) };
         if let Some((state, typed)) = name {
             let mut beginning = typed.to_string();
@@ -108,7 +108,7 @@ impl Machine {
     }
 
     /// Bytes that complete a character or an escape, the leaf after them, and the character.
-    fn to_whole_character(&mut self, leaf: LeafId) -> Result<(Vec<u8>, LeafId, Option<u32>), SchemaError> {
+    fn whole_character(&mut self, leaf: LeafId) -> Result<(Vec<u8>, LeafId, Option<u32>), SchemaError> {
         let (mut bytes, mut leaf, mut completed) = (Vec::new(), leaf, None);
         while self.leaves.language(leaf).is_none() {
             // All ways from within a character lead to a character.

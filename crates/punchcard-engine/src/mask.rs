@@ -325,9 +325,9 @@ impl Machine {
             }
             i += 1;
         }
-        let is_near = |(rest, _): &(&(&[u8], u32), &(&[u8], u32))| !has_further_name(rest.0);
-        let near: Vec<_> = rests.iter().zip(&crossing).filter(is_near).collect();
-        let far = rests.iter().zip(&crossing).filter(|pair| !is_near(pair)).map(|(_, token)| *token);
+        let pairs = || rests.iter().zip(&crossing);
+        let near: Vec<_> = pairs().filter(|(rest, _)| !has_further_name(rest.0)).collect();
+        let far = pairs().filter(|(rest, _)| has_further_name(rest.0)).map(|(_, token)| *token);
         let crossing_far = Trie::new(far);
         Ok(LeafMask {
             near_rests: Trie::new(near.iter().map(|(rest, _)| **rest)),
