@@ -36,7 +36,51 @@ def admits(schema: object, text: str, **options: object) -> bool:
     return True
 
 
+D4 = "http://json-schema.org/draft-04/schema#"
+#: Sixteen kinds, each with parameters of its own, told apart by a member that may come last.
+KINDS = {
+    "type": "object",
+    "properties": {"kind": {"type": "string"}},
+    "required": ["kind"],
+    "allOf": [
+        {
+            "if": {"properties": {"kind": {"const": f"k{i}"}}},
+            "then": {"properties": {"parameters": {"type": "object", "required": [f"p{i}"]}}},
+        }
+        for i in range(16)
+    ],
+}
 TABLE: list[tuple[str, object, list[str], list[str]]] = [
+    (
+        "draft 4: an integer is spelled without a fraction",
+        {"$schema": D4, "type": "integer", "maximum": 20},
+        ["7", "-0", "20"],
+        ["7.0", "1e1", "21"],
+    ),
+    (
+        "draft 4: what is no integer",
+        {"$schema": D4, "type": "number", "not": {"type": "integer"}},
+        ["7.0", "1e1", "0.5"],
+        ["7", "0", "-0"],
+    ),
+    (
+        "exponents by value",
+        {"type": "integer", "minimum": 1, "maximum": 10},
+        ["1e1", "100e-1", "0.1E+1"],
+        ["1e2", "5e-1"],
+    ),
+    (
+        "many conditions on a member that comes last",
+        KINDS,
+        ['{"parameters":{"p3":1},"kind":"k3"}', '{"kind":"k3","parameters":{"p3":1}}', '{"parameters":1,"kind":"z"}'],
+        ['{"parameters":{"p3":1},"kind":"k4"}', '{"parameters":{},"kind":"k0"}', '{"parameters":{"p3":1}}'],
+    ),
+    (
+        "overlapping alternatives with an optional tag",
+        {"oneOf": [{"properties": {"t": {"const": i}, "v": {"type": "object", "maxProperties": i}}} for i in range(6)]},
+        ['{"t":3,"v":{"a":1}}', '{"v":{"a":1,"b":2,"c":3,"d":4,"e":5}}', '{"v":{},"t":5}'],
+        ['{"v":{"a":1}}', '{"t":1,"v":{"a":1,"b":2}}', "{}", "1"],
+    ),
     ("types", {"type": ["string", "null"]}, ['"a"', "null"], ["1", "true", "nul"]),
     ("boolean", {"type": "boolean"}, ["true", "false"], ["null", "truefalse", '"true"']),
     ("false in a union", {"anyOf": [False, {"const": 1}]}, ["1"], ["2"]),
@@ -180,7 +224,16 @@ def test_strict_closes_objects_that_do_not_say() -> None:
         (
             {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
             UnsatisfiableSchemaError,
-            "",
+            "/$defs/a",
+        ),
+        (
+            {
+                "type": "object",
+                "properties": {"free": {"type": "string", "maxLength": 0, "minLength": 1}, "no": {"enum": []}},
+                "required": ["no"],
+            },
+            UnsatisfiableSchemaError,
+            "/properties/no",
         ),
         ({"type": "object", "required": ["c"], "properties": {"c": {"$ref": "#"}}}, UnsatisfiableSchemaError, ""),
     ],

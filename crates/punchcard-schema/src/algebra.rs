@@ -37,6 +37,8 @@ pub struct Algebra {
     pub(crate) registry: Registry,
     pub(crate) options: Options,
     pub(crate) compiled: FxMap<(ValueId, u32), Formula>,
+    /// A schema that is taken to admit everything, to find out whether it is to blame.
+    pub(crate) assumed: Option<ValueId>,
     /// Values of keywords that are not enforced, and why.
     pub(crate) left_out: Vec<(ValueId, SchemaError)>,
     /// Languages of the patterns, by source.
@@ -70,6 +72,23 @@ impl Algebra {
         json_limits: JsonLimits,
         alphabet: Option<CharSet>,
     ) -> Result<(Algebra, Formula), SchemaError> {
+        let build = |assumed| Self::build(schema, resources, options.clone(), json_limits, alphabet.clone(), assumed);
+        let (mut algebra, formula) = build(None)?;
+        if !algebra.is_satisfiable(formula)? {
+            return Err(algebra.unsatisfiable(build));
+        }
+        Ok((algebra, formula))
+    }
+
+    /// Compiles without asking whether there is a value. The schema at `assumed` is taken to admit everything.
+    fn build(
+        schema: &str,
+        resources: &[(String, String)],
+        options: Options,
+        json_limits: JsonLimits,
+        alphabet: Option<CharSet>,
+        assumed: Option<ValueId>,
+    ) -> Result<(Algebra, Formula), SchemaError> {
         let mut json = Json::default();
         let root = json.parse(schema, json_limits)?;
         let mut documents = Vec::new();
@@ -93,6 +112,7 @@ impl Algebra {
             registry,
             options,
             compiled: FxMap::default(),
+            assumed,
             left_out: Vec::new(),
             patterns: FxMap::default(),
             flat: FxMap::default(),
@@ -110,16 +130,6 @@ impl Algebra {
             search: Search::default(),
         };
         let formula = algebra.compile_document(root)?;
-        if !algebra.is_satisfiable(formula)? {
-            return Err(SchemaError {
-                kind: SchemaErrorKind::Unsatisfiable,
-                message: "No value satisfies the schema".into(),
-                pointer: String::new(),
-                keyword: "".into(),
-                hint: "Look for keywords that contradict each other, or a reference that needs itself without end"
-                    .into(),
-            });
-        }
         Ok((algebra, formula))
     }
 

@@ -249,6 +249,7 @@ impl Algebra {
         let formula = match self.json.get(schema) {
             Value::Bool(true) => Formula::TRUE,
             Value::Bool(false) => Formula::FALSE,
+            _ if self.assumed == Some(schema) => Formula::TRUE,
             Value::Object(members) => {
                 let members = members.clone();
                 let draft = self.registry.draft_at(&self.json, schema);

@@ -9,6 +9,7 @@
 
 pub mod algebra;
 pub mod array;
+mod blame;
 pub mod compile;
 mod constant;
 pub mod draft;
