@@ -16,7 +16,7 @@ impl Algebra {
         &mut self,
         build: impl Fn(Option<ValueId>) -> Result<(Algebra, Formula), SchemaError>,
     ) -> SchemaError {
-        let pointer = self.to_blame(build).map(|part| self.json.pointer(part)).unwrap_or_default();
+        let pointer = self.culprit(build).map(|part| self.json.pointer(part)).unwrap_or_default();
         let message = match pointer.as_str() {
             "" => "No value satisfies the schema".to_string(),
             _ => format!("No value satisfies the schema, as none satisfies its part at '{pointer}'"),
@@ -25,7 +25,7 @@ impl Algebra {
         SchemaError { kind: SchemaErrorKind::Unsatisfiable, message, pointer, keyword: "".into(), hint: hint.into() }
     }
 
-    fn to_blame(
+    fn culprit(
         &mut self,
         build: impl Fn(Option<ValueId>) -> Result<(Algebra, Formula), SchemaError>,
     ) -> Option<ValueId> {
