@@ -31,4 +31,4 @@ class Limits:
     #: Parse states that all texts of one grammar may build together; 8 million are some 2 GB.
     max_states: int = 8_000_000
     #: Ways in which one text may be read at once.
-    max_readings: int = 2_048
+    max_readings: int = 10_000

@@ -246,7 +246,7 @@ pub struct MachineLimits {
 
 impl Default for MachineLimits {
     fn default() -> Self {
-        MachineLimits { max_states: 8_000_000, max_readings: 2_048 }
+        MachineLimits { max_states: 8_000_000, max_readings: 10_000 }
     }
 }
 
