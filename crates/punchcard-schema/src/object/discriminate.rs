@@ -11,7 +11,7 @@ use crate::formula::{Formula, FxMap, Keys, Name, Node};
 /// Fewer alternatives than this are combined as they are.
 const LEAST_ALTERNATIVES: usize = 3;
 
-/// More cases than this are no help.
+/// More cases than this, within each other, are no help.
 const MOST_CASES: usize = 256;
 
 impl Algebra {
@@ -37,7 +37,7 @@ impl Algebra {
                 }
             }
             cells = finer;
-            if cells.len() > MOST_CASES {
+            if cells.len() * self.objects.cases > MOST_CASES {
                 return Ok(None);
             }
         }

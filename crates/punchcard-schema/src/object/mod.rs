@@ -46,6 +46,8 @@ pub struct Memory {
     values: FxMap<(u32, Name), Formula>,
     names: FxMap<ObjectState, Language>,
     steps: FxMap<(Formula, Name), Steps>,
+    /// In how many cases the step that is being taken lies already.
+    cases: usize,
 }
 
 impl Default for Memory {
@@ -57,6 +59,7 @@ impl Default for Memory {
             values: FxMap::default(),
             names: FxMap::default(),
             steps: FxMap::default(),
+            cases: 1,
         }
     }
 }

@@ -64,9 +64,18 @@ impl Algebra {
                 let items = items.clone();
                 if let Some(cases) = self.cases(&items, name)? {
                     let mut out = Vec::new();
+                    let around = self.objects.cases;
+                    self.objects.cases *= cases.len();
                     for case in cases {
-                        out.extend_from_slice(&self.step_member(case, name)?);
+                        match self.step_member(case, name) {
+                            Ok(steps) => out.extend_from_slice(&steps),
+                            Err(error) => {
+                                self.objects.cases = around;
+                                return Err(error);
+                            }
+                        }
                     }
+                    self.objects.cases = around;
                     let out = self.merge_steps(out);
                     if out.len() > self.options.limits.max_alternatives {
                         return Err(self.too_many_alternatives("alternatives"));
