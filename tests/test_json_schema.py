@@ -258,6 +258,16 @@ def test_deep_schemas_meet_a_limit_or_compile() -> None:
     assert admits(chain, "7")
 
 
+@pytest.mark.parametrize("keywords", [("anyOf", "allOf"), ("oneOf", "allOf"), ("oneOf", "not")])
+def test_nested_alternatives_share_their_parts(keywords: tuple[str, str]) -> None:
+    schema: dict[str, object] = {"type": "object", "properties": {"a": {"const": 1}}}
+    for i in range(60):
+        parts = [schema, {"required": [f"k{i % 7}"]}]
+        schema = {"not": {"anyOf": parts}} if keywords[i % 2] == "not" else {keywords[i % 2]: parts}
+    matcher = GrammarMatcher(COMPILER.compile_json_schema(schema, profile="spec"))
+    assert matcher.accept_string('{"k1":1') and matcher.find_completion()
+
+
 def test_deep_output_neither_crashes_nor_slows() -> None:
     matcher = GrammarMatcher(COMPILER.compile_json_schema({}))
     for _ in range(100_000):

@@ -162,6 +162,8 @@ pub struct Formulas {
     /// Of residuals: whether they hold if nothing more comes.
     holds_at_end: Vec<bool>,
     ids: FxMap<Node, Formula>,
+    /// Of conjunctions and disjunctions, whose parts may be shared.
+    complements: FxMap<Formula, Formula>,
     names: Vec<Box<str>>,
     name_ids: FxMap<Box<str>, Name>,
     orders: Vec<Box<[Name]>>,
@@ -174,6 +176,7 @@ impl Default for Formulas {
             nodes: Vec::new(),
             holds_at_end: Vec::new(),
             ids: FxMap::default(),
+            complements: FxMap::default(),
             names: Vec::new(),
             name_ids: FxMap::default(),
             orders: Vec::new(),
@@ -450,15 +453,17 @@ impl Formulas {
                 let t = t.complement();
                 self.types(t)
             }
-            Node::And(items) => {
+            Node::And(items) | Node::Or(items) => {
+                if let Some(&known) = self.complements.get(&f) {
+                    return known;
+                }
+                let all = matches!(self.node(f), Node::And(_));
                 let items = items.clone();
-                let parts: Vec<Formula> = items.iter().map(|&i| self.not(i)).collect();
-                self.or(parts)
-            }
-            Node::Or(items) => {
-                let items = items.clone();
-                let parts: Vec<Formula> = items.iter().map(|&i| self.not(i)).collect();
-                self.and(parts)
+                let parts: Vec<Formula> =
+                    stacker::maybe_grow(32 << 10, 1 << 20, || items.iter().map(|&i| self.not(i)).collect());
+                let complement = self.combine(parts, !all);
+                self.complements.insert(f, complement);
+                complement
             }
             // The order of the declaration is no statement about values: "not an object" is what is left.
             Node::Declared(_) => self.types(Types::only(Type::Object).complement()),

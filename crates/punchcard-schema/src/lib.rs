@@ -25,6 +25,7 @@ pub mod object;
 pub mod options;
 mod order;
 pub mod report;
+mod rewrite;
 mod satisfy;
 mod steps;
 mod unique;

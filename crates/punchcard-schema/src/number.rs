@@ -28,12 +28,8 @@ impl Algebra {
     }
 
     fn asks_for_spelling(&self, f: Formula) -> bool {
-        match self.formulas.node(f) {
-            Node::Number(NumberAtom::Spelled) => true,
-            Node::Not(inner) => self.asks_for_spelling(*inner),
-            Node::And(items) | Node::Or(items) => items.iter().any(|&i| self.asks_for_spelling(i)),
-            _ => false,
-        }
+        let is_spelling = |atom| matches!(self.formulas.node(atom), Node::Number(NumberAtom::Spelled));
+        self.atoms(f).into_iter().any(|(atom, _)| is_spelling(atom))
     }
 
     /// The numbers of a formula that asks for the spelling, in two cases.
@@ -51,20 +47,9 @@ impl Algebra {
     }
 
     fn with_spelling(&mut self, f: Formula, answer: Formula) -> Formula {
-        match self.formulas.node(f) {
-            Node::Number(NumberAtom::Spelled) => answer,
-            &Node::Not(inner) => {
-                let inner = self.with_spelling(inner, answer);
-                self.formulas.not(inner)
-            }
-            Node::And(items) | Node::Or(items) => {
-                let all = matches!(self.formulas.node(f), Node::And(_));
-                let items = items.clone();
-                let parts: Vec<Formula> = items.iter().map(|&i| self.with_spelling(i, answer)).collect();
-                if all { self.formulas.and(parts) } else { self.formulas.or(parts) }
-            }
-            _ => f,
-        }
+        self.rewrite(f, &mut |a, atom| {
+            matches!(a.formulas.node(atom), Node::Number(NumberAtom::Spelled)).then_some(answer)
+        })
     }
 
     /// The numbers of the formula by value. Parts that are shared are known after the first time.

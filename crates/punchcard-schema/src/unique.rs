@@ -66,26 +66,13 @@ impl Algebra {
     }
 
     fn map_repeats(&mut self, f: Formula, change: &mut dyn FnMut(&mut Self, &[Const]) -> Formula) -> Formula {
-        if !self.compares_items(f) {
-            return f;
-        }
-        match self.formulas.node(f) {
+        self.rewrite(f, &mut |a, atom| match a.formulas.node(atom) {
             Node::Repeats(items) => {
                 let items = items.clone();
-                change(self, &items)
+                Some(change(a, &items))
             }
-            &Node::Not(inner) => {
-                let inner = self.map_repeats(inner, change);
-                self.formulas.not(inner)
-            }
-            Node::And(items) | Node::Or(items) => {
-                let all = matches!(self.formulas.node(f), Node::And(_));
-                let items = items.clone();
-                let parts: Vec<Formula> = items.iter().map(|&i| self.map_repeats(i, change)).collect();
-                if all { self.formulas.and(parts) } else { self.formulas.or(parts) }
-            }
-            _ => f,
-        }
+            _ => None,
+        })
     }
 
     /// The residual in two cases: no item will be equal to another, or one will. All `Repeats` of a residual hold the same

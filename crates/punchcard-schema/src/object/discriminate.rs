@@ -49,11 +49,11 @@ impl Algebra {
                 let both = self.formulas.and([cell, value]);
                 answers.insert(value, !self.is_absurd(both)?);
             }
-            let case = self.decide_member(all, key, Some(&answers), &mut FxMap::default());
+            let case = self.decide_member(all, key, Some(&answers));
             let present = self.formulas.member(Keys::One(key), cell);
             cases.push(self.formulas.and([present, case]));
         }
-        let case = self.decide_member(all, key, None, &mut FxMap::default());
+        let case = self.decide_member(all, key, None);
         let present = self.formulas.member(Keys::One(key), Formula::TRUE);
         let absent = self.formulas.not(present);
         cases.push(self.formulas.and([absent, case]));
@@ -89,51 +89,26 @@ impl Algebra {
     }
 
     /// What a formula asks of the member, as far as it is easy to tell apart.
-    pub(super) fn values_of_member(&mut self, f: Formula, key: Name, values: &mut Vec<Formula>) {
-        match self.formulas.node(f) {
-            &Node::Member { keys: Keys::One(other), value } if other == key => values.extend(self.flat(value)),
-            &Node::Not(inner) => self.values_of_member(inner, key, values),
-            Node::And(items) | Node::Or(items) => {
-                for &item in items.clone().iter() {
-                    self.values_of_member(item, key, values);
-                }
+    fn values_of_member(&mut self, f: Formula, key: Name, values: &mut Vec<Formula>) {
+        for (atom, _) in self.atoms(f) {
+            if let &Node::Member { keys: Keys::One(other), value } = self.formulas.node(atom)
+                && other == key
+            {
+                values.extend(self.flat(value));
             }
-            _ => {}
         }
     }
 
     /// The formula, given for each value whether the member has it; `None`: there is no such member.
-    pub(super) fn decide_member(
-        &mut self,
-        f: Formula,
-        key: Name,
-        answers: Option<&FxMap<Formula, bool>>,
-        known: &mut FxMap<Formula, Formula>,
-    ) -> Formula {
-        if let Some(&known) = known.get(&f) {
-            return known;
-        }
-        let decided = match self.formulas.node(f) {
-            &Node::Member { keys: Keys::One(other), value } if other == key => {
-                let answer = match answers {
-                    None => Some(false),
-                    Some(answers) => self.flat(value).and_then(|value| answers.get(&value).copied()),
-                };
-                answer.map_or(f, |yes| if yes { Formula::TRUE } else { Formula::FALSE })
-            }
-            &Node::Not(inner) => {
-                let inner = self.decide_member(inner, key, answers, known);
-                self.formulas.not(inner)
-            }
-            Node::And(items) | Node::Or(items) => {
-                let all = matches!(self.formulas.node(f), Node::And(_));
-                let items = items.clone();
-                let parts: Vec<Formula> = items.iter().map(|&i| self.decide_member(i, key, answers, known)).collect();
-                if all { self.formulas.and(parts) } else { self.formulas.or(parts) }
-            }
-            _ => f,
-        };
-        known.insert(f, decided);
-        decided
+    fn decide_member(&mut self, f: Formula, key: Name, answers: Option<&FxMap<Formula, bool>>) -> Formula {
+        self.rewrite(f, &mut |a, atom| {
+            let &Node::Member { keys: Keys::One(other), value } = a.formulas.node(atom) else { return None };
+            let answer = match answers {
+                _ if other != key => None,
+                None => Some(false),
+                Some(answers) => a.flat(value).and_then(|value| answers.get(&value).copied()),
+            };
+            answer.map(|yes| if yes { Formula::TRUE } else { Formula::FALSE })
+        })
     }
 }

@@ -46,6 +46,7 @@ pub struct Memory {
     values: FxMap<(u32, Name), Formula>,
     names: FxMap<ObjectState, Language>,
     steps: FxMap<(Formula, Name), Steps>,
+    touches: FxMap<(Formula, Name), bool>,
     /// In how many cases the step that is being taken lies already.
     cases: usize,
 }
@@ -59,6 +60,7 @@ impl Default for Memory {
             values: FxMap::default(),
             names: FxMap::default(),
             steps: FxMap::default(),
+            touches: FxMap::default(),
             cases: 1,
         }
     }

@@ -37,8 +37,9 @@ impl Algebra {
             Node::And(items) => items.iter().copied().filter(|&i| !self.formulas.holds_at_end(i)).collect(),
             _ => vec![state.residual],
         };
+        let mut known = FxMap::default();
         for &part in &missing {
-            if !self.is_hopeful(state, part)? {
+            if !self.is_hopeful(state, part, &mut known)? {
                 return Ok(false);
             }
         }
@@ -67,35 +68,37 @@ impl Algebra {
     }
 
     /// Whether a part of the residual could still come true, each of its atoms taken for itself. `false` is certain.
-    pub(super) fn is_hopeful(&mut self, state: ObjectState, f: Formula) -> Result<bool, SchemaError> {
-        match *self.formulas.node(f) {
+    pub(super) fn is_hopeful(
+        &mut self,
+        state: ObjectState,
+        f: Formula,
+        known: &mut FxMap<Formula, bool>,
+    ) -> Result<bool, SchemaError> {
+        if let Some(&known) = known.get(&f) {
+            return Ok(known);
+        }
+        let hopeful = match *self.formulas.node(f) {
             Node::Member { keys: Keys::One(name), value } => {
-                if self.is_gone(state, name) {
-                    return Ok(false);
-                }
                 let every = self.member_value(state.spec, name);
                 let value = self.formulas.and([value, every]);
-                self.is_satisfiable(value)
+                !self.is_gone(state, name) && self.is_satisfiable(value)?
             }
-            Node::And(ref items) => {
+            Node::And(ref items) | Node::Or(ref items) => {
+                let all = matches!(self.formulas.node(f), Node::And(_));
+                let mut result = all;
                 for i in items.clone() {
-                    if !self.is_hopeful(state, i)? {
-                        return Ok(false);
+                    if self.is_hopeful(state, i, known)? != all {
+                        result = !all;
+                        break;
                     }
                 }
-                Ok(true)
+                result
             }
-            Node::Or(ref items) => {
-                for i in items.clone() {
-                    if self.is_hopeful(state, i)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
-            Node::False | Node::Types(_) => Ok(false),
-            _ => Ok(true),
-        }
+            Node::False | Node::Types(_) => false,
+            _ => true,
+        };
+        known.insert(f, hopeful);
+        Ok(hopeful)
     }
 
     /// Whether no member of this name can come any more.

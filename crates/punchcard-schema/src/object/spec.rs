@@ -130,19 +130,17 @@ impl Algebra {
         named: &mut Vec<Name>,
         patterns: &mut Vec<Language>,
     ) {
-        match self.formulas.node(f) {
-            Node::And(items) | Node::Or(items) => items.iter().for_each(|&i| self.survey(i, orders, named, patterns)),
-            Node::Not(inner) => match self.formulas.node(*inner) {
-                Node::Among(_, list) => {
+        for (atom, negated) in self.atoms(f) {
+            match self.formulas.node(atom) {
+                Node::Among(_, list) if negated => {
                     named.extend(list.iter().flat_map(|&c| self.constants.members(c)).map(|m| m.0));
                 }
-                _ => self.survey(*inner, orders, named, patterns),
-            },
-            Node::Among(_, list) => orders.extend(list.iter().map(|&c| self.constants.order(c))),
-            Node::Declared(list) => orders.push(self.formulas.order(*list)),
-            Node::Member { keys: Keys::One(name), .. } => named.push(*name),
-            Node::Member { keys: Keys::In(names), .. } => patterns.push(*names),
-            _ => {}
+                Node::Among(_, list) => orders.extend(list.iter().map(|&c| self.constants.order(c))),
+                Node::Declared(list) => orders.push(self.formulas.order(*list)),
+                Node::Member { keys: Keys::One(name), .. } => named.push(*name),
+                Node::Member { keys: Keys::In(names), .. } => patterns.push(*names),
+                _ => {}
+            }
         }
     }
 

@@ -117,7 +117,10 @@ impl Algebra {
 
     /// Whether a member of this name can change the residual.
     pub(super) fn touches(&mut self, f: Formula, name: Name) -> bool {
-        match *self.formulas.node(f) {
+        if let Some(&known) = self.objects.touches.get(&(f, name)) {
+            return known;
+        }
+        let touches = match *self.formulas.node(f) {
             Node::Members(_) | Node::Among(..) => true,
             Node::Member { keys, .. } => self.speaks_of(keys, name),
             Node::Not(inner) => self.touches(inner, name),
@@ -125,8 +128,10 @@ impl Algebra {
                 let items = items.clone();
                 items.iter().any(|&i| self.touches(i, name))
             }
-            _ => false,
-        }
+            _ => return false,
+        };
+        self.objects.touches.insert((f, name), touches);
+        touches
     }
 
     /// The residual, given that none of these names will come.
@@ -134,35 +139,14 @@ impl Algebra {
         if names.is_empty() {
             return f;
         }
-        match self.formulas.node(f) {
-            Node::Member { keys: Keys::One(name), .. } if names.contains(name) => Formula::FALSE,
+        self.rewrite(f, &mut |a, atom| match a.formulas.node(atom) {
+            Node::Member { keys: Keys::One(name), .. } if names.contains(name) => Some(Formula::FALSE),
             Node::Among(t, list) => {
                 let (t, mut list) = (*t, list.to_vec());
-                list.retain(|&c| !self.constants.members(c).iter().any(|(name, _)| names.contains(name)));
-                self.formulas.among(t, list)
+                list.retain(|&c| !a.constants.members(c).iter().any(|(name, _)| names.contains(name)));
+                Some(a.formulas.among(t, list))
             }
-            &Node::Not(inner) => {
-                let inner = self.without(inner, names);
-                self.formulas.not(inner)
-            }
-            Node::And(items) => {
-                let items = items.clone();
-                let mut parts = Vec::with_capacity(items.len());
-                for &i in items.iter() {
-                    let part = self.without(i, names);
-                    if part == Formula::FALSE {
-                        return part;
-                    }
-                    parts.push(part);
-                }
-                self.formulas.and(parts)
-            }
-            Node::Or(items) => {
-                let items = items.clone();
-                let parts: Vec<Formula> = items.iter().map(|&i| self.without(i, names)).collect();
-                self.formulas.or(parts)
-            }
-            _ => f,
-        }
+            _ => None,
+        })
     }
 }
