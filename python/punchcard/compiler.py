@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
-from ._core import CompiledGrammar, compile_json_schema
+from ._core import CompiledGrammar, compile_json_schema, compile_regex
 from .grammar import Grammar, Schema
 from .limits import Limits
 from .tokenizers.info import TokenizerInfo
@@ -50,15 +50,16 @@ class GrammarCompiler:
             UnsatisfiableSchemaError: no value satisfies the schema.
             LimitError: a limit against hostile schemas was passed.
         """
-        text, options = grammar._text, grammar._options
+        kind, text, options = grammar._kind, grammar._text, grammar._options
+        compile_text = compile_regex if kind == "regex" else compile_json_schema
         if self._cache is None:
-            return compile_json_schema(self._vocabulary, text, options)
-        key = json.dumps([text, options], sort_keys=True)
+            return compile_text(self._vocabulary, text, options)
+        key = json.dumps([kind, text, options], sort_keys=True)
         with self._lock:
             if key in self._cache:
                 self._cache.move_to_end(key)
                 return self._cache[key]
-        compiled = compile_json_schema(self._vocabulary, text, options)
+        compiled = compile_text(self._vocabulary, text, options)
         with self._lock:
             self._cache[key] = compiled
             while len(self._cache) > self._cache_size:
@@ -68,3 +69,11 @@ class GrammarCompiler:
     def compile_json_schema(self, schema: Schema, **options: Any) -> CompiledGrammar:
         """Compile a JSON Schema: `Grammar.from_json_schema` with its options, and `compile`, in one."""
         return self.compile(Grammar.from_json_schema(schema, **{"limits": self._limits, **options}))
+
+    def compile_regex(self, pattern: str) -> CompiledGrammar:
+        """Compile a regular expression that the whole output matches: `Grammar.from_regex`, and `compile`, in one.
+
+        Raises:
+            GrammarError: the pattern is malformed, not regular, or matches nothing; says at which column.
+        """
+        return self.compile(Grammar.from_regex(pattern, limits=self._limits))

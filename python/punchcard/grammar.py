@@ -8,7 +8,7 @@ from dataclasses import asdict
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from .errors import InvalidSchemaError, PunchcardError
+from .errors import GrammarError, InvalidSchemaError, PunchcardError
 from .limits import Limits
 from .report import Report, report_from_core
 
@@ -45,10 +45,23 @@ class Grammar:
         '3'
     """
 
-    def __init__(self, text: str, options: dict[str, Any]) -> None:
+    def __init__(self, kind: Literal["json_schema", "regex"], text: str, options: dict[str, Any]) -> None:
         """Use one of the ``from_...`` methods instead."""
+        self._kind = kind
         self._text = text
         self._options = options
+
+    @classmethod
+    def from_regex(cls, pattern: str, *, limits: Limits | None = None) -> Grammar:
+        """The texts that a regular expression matches from the beginning to the end.
+
+        Args:
+            pattern: ECMA-262 in Unicode mode, as in JSON Schema's ``pattern``.
+            limits: against hostile patterns.
+        """
+        if not isinstance(pattern, str):
+            raise GrammarError("A regular expression is given as its text", hint="Pass pattern.pattern")
+        return cls("regex", pattern, cls.from_json_schema(True, limits=limits)._options)
 
     @classmethod
     def from_json_schema(
@@ -107,7 +120,7 @@ class Grammar:
         options.update(strict=strict, draft=draft or "2020-12", assert_formats=assert_formats)
         options["resources"] = [(uri, schema_text(document)) for uri, document in (resources or {}).items()]
         options.update(on_unsupported=on_unsupported, limits=asdict(limits or Limits()))
-        return cls(schema_text(schema), options)
+        return cls("json_schema", schema_text(schema), options)
 
     @cached_property
     def report(self) -> Report:
@@ -121,11 +134,15 @@ class Grammar:
         """
         from ._core import report_json_schema
 
+        if self._kind != "json_schema":
+            raise PunchcardError("Only the grammar of a JSON Schema has a report", hint="Use Grammar.from_json_schema")
+
         return report_from_core(report_json_schema(self._text, self._options))
 
     def __repr__(self) -> str:
         text = self._text if len(self._text) <= 60 else self._text[:57] + "..."
-        return f"<Grammar of the JSON Schema {text}>"
+        kind = {"json_schema": "JSON Schema", "regex": "regular expression"}[self._kind]
+        return f"<Grammar of the {kind} {text}>"
 
 
 def _white_space(value: str | int) -> int | None:

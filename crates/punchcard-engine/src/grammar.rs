@@ -5,6 +5,7 @@ use crate::machine::{ConfigId, Machine, MachineLimits, Spelling};
 use crate::mask::{Mask, set};
 use crate::vocabulary::Vocabulary;
 use hashbrown::HashMap;
+use punchcard_automata::pattern::{self, PatternError};
 use punchcard_automata::{CharSet, Language, Languages};
 use punchcard_schema::{Algebra, JsonLimits, Options, SchemaError};
 use rustc_hash::FxBuildHasher;
@@ -88,6 +89,10 @@ pub struct CompiledGrammar {
     start: ConfigId,
 }
 
+/// Groups of a regular expression within each other, and the bytes of stack that reading them takes.
+const MOST_GROUPS_WITHIN_EACH_OTHER: usize = 10_000;
+const PATTERN_STACK: usize = 256 << 20;
+
 /// Most bytes of finished masks that a grammar keeps.
 const MASK_CACHE_BYTES: usize = 16 << 20;
 
@@ -109,6 +114,33 @@ impl CompiledGrammar {
                 outer_space: if options.outer_white_space { space } else { Language::EPSILON },
             }
         });
+        let start = machine.start();
+        let inner = Inner { machine, masks: HashMap::default(), mask_bytes: 0 };
+        Ok(CompiledGrammar { vocabulary, inner: Arc::new(Mutex::new(inner)), start })
+    }
+
+    /// Compiles a regular expression, ECMA-262 in Unicode mode, which the whole text matches.
+    pub fn regex(vocabulary: Arc<Vocabulary>, source: &str, options: &JsonOptions) -> Result<Self, PatternError> {
+        // Deep nesting is read with a stack of its own.
+        stacker::grow(PATTERN_STACK, || Self::regex_within_stack(vocabulary, source, options))
+    }
+
+    fn regex_within_stack(
+        vocabulary: Arc<Vocabulary>,
+        source: &str,
+        options: &JsonOptions,
+    ) -> Result<Self, PatternError> {
+        let reading = pattern::Options { max_nesting: MOST_GROUPS_WITHIN_EACH_OTHER, ..Default::default() };
+        let pattern = pattern::parse(source, &reading)?;
+        let refused = |error: SchemaError| PatternError::new(0, error.message);
+        let (mut algebra, _) =
+            Algebra::new("true", &[], options.schema.clone(), options.json_limits, vocabulary.alphabet())
+                .map_err(refused)?;
+        let language = pattern.full(&mut algebra.languages)?;
+        if !algebra.languages.is_viable(language).map_err(|limit| refused(limit.into()))? {
+            return Err(PatternError::new(0, "no text matches it".to_string()));
+        }
+        let machine = Machine::for_texts(algebra, language, options.machine_limits);
         let start = machine.start();
         let inner = Inner { machine, masks: HashMap::default(), mask_bytes: 0 };
         Ok(CompiledGrammar { vocabulary, inner: Arc::new(Mutex::new(inner)), start })

@@ -283,6 +283,22 @@ impl Machine {
         machine
     }
 
+    /// The machine for the texts of a language, as they are.
+    pub fn for_texts(algebra: Algebra, language: Language, limits: MachineLimits) -> Machine {
+        let nothing = Spelling { encoding: Encoding::Raw, space: Language::EPSILON, outer_space: Language::EPSILON };
+        let mut machine = Machine::new(algebra, Formula::TRUE, limits, |_| nothing);
+        let end = machine.push(Frame::End { space: Language::EPSILON }, BOTTOM);
+        let leaf = machine.leaves.start(language, Encoding::Raw);
+        let text = machine.push(Frame::Scalar { leaf }, end);
+        machine.start = machine.config(&mut vec![Reading { stack: text, noted: TypedId::NONE }]);
+        machine
+    }
+
+    /// Whether nothing may follow the value that a reading is in.
+    pub(crate) fn is_last(&self, reading: Reading) -> bool {
+        matches!(self.frame(self.parent(reading.stack)), Frame::End { space: Language::EPSILON })
+    }
+
     /// The configuration before the first byte.
     pub fn start(&self) -> ConfigId {
         self.start

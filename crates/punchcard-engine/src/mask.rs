@@ -70,6 +70,10 @@ impl Machine {
                         self.walk(&mask.rests, after, words)?;
                     }
                 }
+                Frame::Scalar { leaf } if self.is_last(reading) && self.is_wide(leaf) => {
+                    let mask = self.text_mask(vocabulary, leaf)?;
+                    mask.inside.iter().zip(words.iter_mut()).for_each(|(from, to)| *to |= from);
+                }
                 Frame::Key { leaf, .. } if self.is_wide(leaf) => self.key_mask(vocabulary, reading, leaf, words)?,
                 _ => others.push(reading),
             }

@@ -175,6 +175,24 @@ pub fn compile_json_schema(
     compiled.map(PyCompiledGrammar).map_err(|error| schema_error(py, &error))
 }
 
+/// Compiles a regular expression for a vocabulary.
+#[pyfunction]
+pub fn compile_regex(
+    py: Python<'_>,
+    vocabulary: &PyVocabulary,
+    pattern: &str,
+    options: PyJsonOptions,
+) -> PyResult<PyCompiledGrammar> {
+    let options = options.read(py)?;
+    let compiled = py.detach(|| CompiledGrammar::regex(vocabulary.0.clone(), pattern, &options));
+    compiled.map(PyCompiledGrammar).map_err(|error| {
+        let message = format!("The regular expression {pattern:?} cannot be used: {}", error.message);
+        let mut fields = vec![("column", (error.offset + 1).to_string()), ("excerpt", pattern.to_string())];
+        fields.extend(error.hint.map(|hint| ("hint", hint.to_string())));
+        exception(py, "GrammarError", &message, &fields)
+    })
+}
+
 /// What a JSON Schema becomes, without a vocabulary; see `punchcard.report.Report`.
 #[pyfunction]
 pub fn report_json_schema<'py>(py: Python<'py>, schema: &str, options: PyJsonOptions) -> PyResult<Bound<'py, PyDict>> {
@@ -347,6 +365,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCompiledGrammar>()?;
     module.add_class::<PyMatcher>()?;
     module.add_function(wrap_pyfunction!(compile_json_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(compile_regex, module)?)?;
     module.add_function(wrap_pyfunction!(report_json_schema, module)?)?;
     Ok(())
 }

@@ -95,7 +95,8 @@ pub struct PatternError {
 }
 
 impl PatternError {
-    fn new(offset: usize, message: impl Into<String>) -> Self {
+    /// An error at a character (from 0).
+    pub fn new(offset: usize, message: impl Into<String>) -> Self {
         PatternError { message: message.into(), offset, hint: None }
     }
 
