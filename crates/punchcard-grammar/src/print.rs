@@ -377,7 +377,13 @@ fn class(set: &CharSet) -> String {
     }
     let negated = set.contains(MAX);
     let mut out = String::from(if negated { "[^" } else { "[" });
-    for &(first, last) in if negated { set.complement() } else { set.clone() }.ranges() {
+    let set = if negated { set.complement() } else { set.clone() };
+    let mut ranges = set.ranges().iter().copied().peekable();
+    while let Some((first, mut last)) = ranges.next() {
+        // Surrogates are no characters, so a range may go across them.
+        if last == 0xD7FF {
+            last = ranges.next_if(|&(first, _)| first == 0xE000).map_or(last, |(_, last)| last);
+        }
         push_member(&mut out, first);
         if last > first + 1 {
             out.push('-');
@@ -433,4 +439,135 @@ fn options_of(options: &serde_json::Map<String, serde_json::Value>) -> String {
         return String::new();
     }
     format!(", {}", serde_json::to_string(options).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ebnf::parse;
+    use crate::expr::MAX_DEPTH;
+    use proptest::prelude::*;
+
+    const NAMES: [&str; 6] = ["root", "a", "b c", "", "3-x", "a-"];
+
+    fn options() -> impl Strategy<Value = serde_json::Map<String, serde_json::Value>> {
+        prop_oneof![
+            Just(serde_json::Map::new()),
+            any::<(i32, String)>()
+                .prop_map(|(n, s)| serde_json::Map::from_iter([(s, n.into()), ("x".into(), true.into())])),
+        ]
+    }
+
+    fn schema() -> impl Strategy<Value = String> {
+        prop_oneof![Just("{\"type\": [\"integer\"],\n \"a\": 1}".to_string()), Just("true".into()), any::<String>()]
+    }
+
+    fn text() -> impl Strategy<Value = String> {
+        prop_oneof![any::<String>(), "[\"'\\\\\n\t #x]{0,4}", Just("\\d+".to_string())]
+    }
+
+    fn code() -> impl Strategy<Value = u32> {
+        prop_oneof![0..0x80u32, 0..=MAX, 0xD7FF..0xE001u32]
+    }
+
+    /// Any expression over the rules of [`NAMES`].
+    fn expr() -> impl Strategy<Value = Expr> {
+        let texts = || prop::collection::vec(text(), 0..3);
+        let leaf = prop_oneof![
+            Just(Expr::Nothing),
+            text().prop_map(Expr::Text),
+            prop::collection::vec((code(), code()), 0..4).prop_map(Expr::Chars),
+            prop::sample::select(NAMES.as_slice()).prop_map(|name| Expr::Rule(name.into())),
+            (text(), "[imsx]{0,2}", any::<bool>()).prop_map(|(pattern, flags, python)| {
+                let syntax = if python { RegexSyntax::Python } else { RegexSyntax::Ecma };
+                Expr::Regex { pattern, flags, syntax }
+            }),
+            texts().prop_map(Expr::TextWithout),
+            (schema(), options()).prop_map(|(schema, options)| Expr::JsonSchema { schema, options }),
+            (schema(), options(), texts()).prop_map(|(schema, options, without)| Expr::SchemaString {
+                schema,
+                options,
+                without
+            }),
+            (prop::collection::vec(any::<u32>(), 0..3), texts(), any::<bool>())
+                .prop_map(|(ids, names, except)| Expr::Token { ids, names, except }),
+        ];
+        leaf.prop_recursive(5, 40, 4, |inner| {
+            let parts = || prop::collection::vec(inner.clone(), 0..4);
+            let one = || inner.clone().prop_map(Box::new);
+            prop_oneof![
+                parts().prop_map(Expr::Sequence),
+                parts().prop_map(Expr::Choice),
+                (one(), 0..4u32, prop::option::of(0..4u32)).prop_map(|(body, min, max)| Expr::Repeat {
+                    body,
+                    min,
+                    max
+                }),
+                parts().prop_map(Expr::And),
+                one().prop_map(Expr::Not),
+                (one(), prop::collection::vec(one().prop_map(Expr::Not), 1..3))
+                    .prop_map(|(first, less)| { Expr::And(std::iter::once(*first).chain(less).collect()) }),
+                one().prop_map(Expr::Shortest),
+                (one(), any::<u32>()).prop_map(|(body, tokens)| Expr::MaxTokens { body, tokens }),
+                (one(), text(), text()).prop_map(|(body, kind, name)| Expr::Named { kind, name, body }),
+                (one(), parts()).prop_map(|(start, bodies)| Expr::Grammar(Box::new(grammar_of(*start, bodies)))),
+            ]
+        })
+    }
+
+    /// A grammar with all the rules of [`NAMES`].
+    fn grammar_of(start: Expr, bodies: Vec<Expr>) -> Grammar {
+        let bodies = bodies.into_iter().chain(std::iter::repeat(Expr::Text("x".into())));
+        Grammar { start, rules: NAMES.iter().map(|name| name.to_string()).zip(bodies).collect() }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        #[test]
+        fn what_is_printed_reads_back(start in expr(), bodies in prop::collection::vec(expr(), 0..4)) {
+            let grammar = grammar_of(start, bodies);
+            let printed = print(&grammar);
+            let read = parse(&printed, None);
+            prop_assert_eq!(read.as_ref(), Ok(&normal_form(&grammar)), "{}", printed);
+            prop_assert_eq!(read.map(|grammar| print(&grammar)), Ok(printed));
+        }
+    }
+
+    #[test]
+    fn rules_of_inner_grammars_get_names_of_their_own() {
+        let inner = Grammar {
+            start: Expr::Sequence(vec![Expr::Rule("x".into()), Expr::Rule("y z".into())]),
+            rules: BTreeMap::from([("x".into(), Expr::Text("1".into())), ("y z".into(), Expr::Text("2".into()))]),
+        };
+        let outer = Grammar {
+            start: Expr::Repeat { body: Box::new(Expr::Rule("x".into())), min: 0, max: None },
+            rules: BTreeMap::from([
+                ("x".into(), Expr::Grammar(Box::new(inner))),
+                ("root".into(), Expr::Text("not the start".into())),
+            ]),
+        };
+        let printed = "root ::= x*\nx ::= x-x x-y_z\nx-x ::= \"1\"\nx-y_z ::= \"2\"\nroot-2 ::= \"not the start\"\n";
+        assert_eq!(print(&outer), printed);
+    }
+
+    #[test]
+    fn long_choices_have_a_line_each() {
+        let texts = (0..8).map(|i| Expr::Text(format!("{i}").repeat(12)));
+        let printed = print(&Grammar { start: Expr::Choice(texts.collect()), rules: BTreeMap::new() });
+        assert_eq!(printed.lines().count(), 8);
+        assert!(printed.starts_with("root ::= \"000000000000\"\n    | \"111"));
+    }
+
+    #[test]
+    fn deep_expressions_become_rules() {
+        let mut expr = Expr::Text("a".into());
+        for _ in 0..MAX_DEPTH - 1 {
+            expr = Expr::Repeat { body: Box::new(expr), min: 0, max: None };
+        }
+        let grammar = Grammar { start: expr, rules: BTreeMap::new() };
+        let read = parse(&print(&grammar), None);
+        assert_eq!(read, Ok(normal_form(&grammar)));
+        assert_eq!(read.map(|grammar| grammar.rules.len()), Ok(5));
+    }
 }

@@ -226,15 +226,20 @@ impl<'a> Parser<'a> {
         Ok(defines.then_some((name, attributes)))
     }
 
+    /// What stands in brackets here, if it takes no more than `most` bytes.
+    fn brackets(&self, most: usize) -> Option<&'a str> {
+        let inside = self.rest().strip_prefix('[')?;
+        let end = inside.bytes().take(most + 1).position(|c| c == b']')?;
+        Some(&inside[..end])
+    }
+
     /// Skips `[12]` or `[12a]`, if only white space is before it on its line.
     fn production_number(&mut self) {
-        let inside = |rest: &'a str| rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-        // The next bracket may be far away, but not that of a number.
-        let end = (self.at + 16..self.text.len()).find(|&i| self.text.is_char_boundary(i)).unwrap_or(self.text.len());
-        let Some((number, _)) = inside(&self.text[self.at..end]) else { return };
+        let Some(number) = self.brackets(10) else { return };
         let digits = number.trim_end_matches(|c: char| c.is_ascii_lowercase());
-        let line = self.text[..self.at].bytes().rev().take_while(|&c| c != b'\n').all(|c| matches!(c, b' ' | b'\t'));
-        if !digits.is_empty() && digits.bytes().all(|c| c.is_ascii_digit()) && line {
+        let is_number = !digits.is_empty() && digits.bytes().all(|c| c.is_ascii_digit());
+        let before = self.text[..self.at].bytes().rev().find(|c| !matches!(c, b' ' | b'\t'));
+        if is_number && before.is_none_or(|c| c == b'\n') {
             self.at += number.len() + 2;
             let rest = self.rest();
             self.at += rest.len() - rest.trim_start_matches([' ', '\t']).len();
@@ -243,14 +248,10 @@ impl<'a> Parser<'a> {
 
     /// `[max_tokens=8, capture="x"]` right after the name of a rule, or nothing.
     fn attributes(&mut self, name: &'a str) -> Attributes<'a> {
+        const MOST_BYTES: usize = 250;
         let none = Attributes::default;
-        let rest = self.rest();
-        if !(rest.starts_with('[')) {
-            return none();
-        }
-        let line = &rest[1..rest.find('\n').unwrap_or(rest.len()).min(rest.len())];
+        let Some(list) = self.brackets(MOST_BYTES) else { return none() };
         let mut attributes = none();
-        let Some((list, _)) = line.split_once(']') else { return none() };
         for item in list.split(',') {
             let (key, value) = item.split_once('=').map_or((item, None), |(key, value)| (key, Some(value.trim())));
             match (key.trim(), value) {
@@ -301,10 +302,8 @@ impl<'a> Parser<'a> {
         let rest = self.rest();
         let inside = rest[1..].trim_start_matches(' ');
         let found = ["wfc:", "WFC:", "vc:", "VC:"].iter().any(|kind| inside.starts_with(kind));
-        match rest.find(']') {
-            Some(end) if found => self.at += end + 1,
-            _ => return false,
-        }
+        let Some(end) = found.then(|| rest.find(']')).flatten() else { return false };
+        self.at += end + 1;
         true
     }
 
