@@ -16,6 +16,7 @@ pub mod mask;
 pub mod matcher;
 pub mod options;
 pub mod rules;
+mod serial;
 pub mod trie;
 pub mod vocabulary;
 
@@ -23,6 +24,7 @@ pub use automaton::ConfigId;
 pub use error::CompileError;
 pub use grammar::CompiledGrammar;
 pub use matcher::{BudgetError, Matcher};
+pub use rules::events::Event;
 pub use options::{JsonOptions, Limits, WhiteSpace};
 pub use vocabulary::{Vocabulary, VocabularyError};
 

@@ -393,23 +393,10 @@ impl<'a> Lowering<'a> {
     fn regex(&mut self, source: &str, flags: &str, syntax: RegexSyntax) -> Result<Language, CompileError> {
         let dialect = match syntax {
             RegexSyntax::Ecma => Dialect::Ecma,
-            RegexSyntax::Python => Dialect::Ecma,
+            RegexSyntax::Python => Dialect::Python,
         };
-        let mut options =
-            pattern::Options { dialect, max_nesting: MOST_GROUPS_WITHIN_EACH_OTHER, ..Default::default() };
-        for flag in flags.chars() {
-            match flag {
-                'i' => options.ignore_case = true,
-                'm' => options.multiline = true,
-                's' => options.dot_all = true,
-                'x' => options.verbose = true,
-                'u' | 'l' => {}
-                _ => {
-                    let message = format!("{flag:?} is no flag of a regular expression");
-                    return Err(GrammarError::new(message).with_hint("Expected i, m, s, x or u").into());
-                }
-            }
-        }
+        let options = pattern::Options::with_flags(dialect, flags).map_err(|error| GrammarError::new(error.message))?;
+        let options = pattern::Options { max_nesting: MOST_GROUPS_WITHIN_EACH_OTHER, ..options };
         let refused = |error: pattern::PatternError| {
             let offset = source.char_indices().nth(error.offset).map_or(source.len(), |(i, _)| i);
             let shown: String = source.chars().take(60).collect();
