@@ -5,7 +5,7 @@
 //! and `s`, `ς` and `σ`, the two `ΐ`. A class is folded only if it holds a character with case; then `\w` and the like in it
 //! look at the lower case of the text too.
 
-use super::super::unicode::table;
+use super::sets;
 use crate::charset::CharSet;
 use hashbrown::HashMap;
 use std::sync::LazyLock;
@@ -27,8 +27,7 @@ struct Cases {
 }
 
 static CASES: LazyLock<Cases> = LazyLock::new(|| {
-    let changing = |property| table(property).unwrap_or_default();
-    let (lowered, uppered) = (changing("Changes_When_Lowercased"), changing("Changes_When_Uppercased"));
+    let (lowered, uppered) = (sets::known("Changes_When_Lowercased"), sets::known("Changes_When_Uppercased"));
     let chars = |set: &CharSet| -> Vec<char> {
         set.ranges().iter().flat_map(|&(lo, hi)| lo..=hi).filter_map(char::from_u32).collect()
     };

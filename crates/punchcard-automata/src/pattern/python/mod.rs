@@ -16,7 +16,7 @@
 //! the text alone, and refused.
 //!
 //! Departures, each towards the plain meaning: a look-behind may have any width; where a class holds a cased letter from
-//! beyond U+FFFF, the flag i finds it (CPython 3.11 does not); the tables are of Unicode 16, whatever Python has.
+//! beyond U+FFFF, the flag i finds it (CPython 3.11 does not). The tables are those of CPython 3.11, of Unicode 14.
 
 mod atoms;
 mod case;
