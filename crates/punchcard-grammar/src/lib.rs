@@ -5,10 +5,12 @@
 //! is said at each variant; how it is run is the engine's business.
 //!
 //! * [`expr`]: the expressions.
+//! * [`lark`]: grammars of Lark.
 //! * [`error`]: what can be wrong with a text, and where.
 
 pub mod error;
 pub mod expr;
+pub mod lark;
 
 pub use error::GrammarError;
 pub use expr::{Expr, Grammar, RegexSyntax};
