@@ -65,7 +65,7 @@ impl Machine {
             }
             readings = next;
         }
-        let mut best: Option<(usize, Reading)> = None;
+        let mut best: Option<(u32, Reading)> = None;
         for mut reading in readings {
             // A number or word that is complete is left, as there is no byte that would end it.
             if let Frame::Scalar { leaf } = self.frame(reading.stack)

@@ -160,6 +160,8 @@ pub struct Spelling {
 struct Stack {
     frame: Frame,
     parent: StackId,
+    /// How many frames there are.
+    depth: u32,
 }
 
 /// The machine of one schema.
@@ -255,7 +257,8 @@ impl Machine {
             return id;
         }
         let id = StackId(self.stacks.len() as u32);
-        self.stacks.push(Stack { frame, parent });
+        let depth = if parent == BOTTOM { 1 } else { self.stacks[parent.0 as usize].depth + 1 };
+        self.stacks.push(Stack { frame, parent, depth });
         self.stack_ids.insert((frame, parent), id);
         id
     }
@@ -425,13 +428,8 @@ impl Machine {
     }
 
     /// How many frames are on the stack.
-    pub(crate) fn depth(&self, reading: Reading) -> usize {
-        let (mut at, mut depth) = (reading.stack, 0);
-        while at != BOTTOM {
-            at = self.parent(at);
-            depth += 1;
-        }
-        depth
+    pub(crate) fn depth(&self, reading: Reading) -> u32 {
+        self.stacks[reading.stack.0 as usize].depth
     }
 
     /// Back in the frame around a value that was read to its end; an array learns which item it was.

@@ -4,20 +4,16 @@
 //! rule. Of rules that use each other, first those that have no text are found, and those that have the empty text; then
 //! left recursion is removed ([`super::recursion`]).
 
-use super::nodes::{NameId, NodeId, Nodes, PartId, RuleId, TokensId};
+use super::nodes::{FxMap, NameId, NodeId, Nodes, PartId, RuleId, TokensId};
 use crate::error::CompileError;
 use crate::json;
 use crate::options::{JsonOptions, Limits};
 use crate::vocabulary::Vocabulary;
-use hashbrown::HashMap;
 use punchcard_automata::languages::UNBOUNDED;
 use punchcard_automata::pattern::{self, Dialect};
 use punchcard_automata::{CharSet, Language, Languages};
 use punchcard_grammar::error::Spot;
 use punchcard_grammar::{Expr, Grammar, GrammarError, RegexSyntax};
-use rustc_hash::FxBuildHasher;
-
-type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
 
 /// What grammars become.
 #[derive(Debug)]
@@ -65,6 +61,7 @@ pub(crate) fn lower(
     lowering.lower_rules()?;
     let start = lowering.expr(expr, None)?;
     lowering.out.nodes.finish_pending();
+    let start = lowering.prune_all(start);
     lowering.out.start = start;
     lowering.out.nodes.languages.check_limit().map_err(|limit| CompileError::Schema(limit.into()))?;
     if start == NodeId::NOTHING {
@@ -189,6 +186,19 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
+    /// Takes what has no text out of everything, last of all.
+    fn prune_all(&mut self, start: NodeId) -> NodeId {
+        let nodes = &mut self.out.nodes;
+        let count = nodes.rule_count();
+        let made: Vec<RuleId> = (self.sources.len()..count).map(|rule| RuleId(rule as u32)).collect();
+        let dead = super::recursion::prune(nodes, &made);
+        if dead.is_empty() {
+            return start;
+        }
+        nodes.remove_rules(&dead, (0..count).map(|rule| RuleId(rule as u32)));
+        nodes.without_rules(start, &dead, &mut FxMap::default())
+    }
+
     fn body_of(&mut self, rule: usize) -> Result<NodeId, CompileError> {
         let Source { name, body, scope } = self.sources[rule];
         self.expr(body, Some(scope)).map_err(|error| error.within(name))
@@ -207,23 +217,47 @@ impl<'a> Lowering<'a> {
         }
         super::recursion::find_nullable(&mut self.out.nodes, &rules);
         // Again, now that this is known: no alternative without text is left, and repetitions have no empty body.
+        let first = self.out.nodes.rule_count();
+        self.lower_bodies(group)?;
+        if self.marks && super::recursion::is_left_recursive(&self.out.nodes, &self.all_of(group, first)) {
+            // Left recursion is turned inside out, and there is no place left where such a rule begins.
+            self.marks = false;
+            let lowered = self.lower_bodies(group);
+            self.marks = true;
+            lowered?;
+        }
+        self.prune(group, first);
+        let rules = self.all_of(group, first);
+        super::recursion::remove_left_recursion(&mut self.out.nodes, &rules)?;
+        self.prune(group, first);
+        if super::recursion::is_left_recursive(&self.out.nodes, &self.all_of(group, first)) {
+            let message = "A rule begins with itself within a limit on tokens";
+            return Err(GrammarError::new(message).with_hint("Limit the rules that it is made of").into());
+        }
+        Ok(())
+    }
+
+    fn lower_bodies(&mut self, group: &[usize]) -> Result<(), CompileError> {
         for &rule in group {
             let body = if self.unproductive[rule] { NodeId::NOTHING } else { self.body_of(rule)? };
             self.out.nodes.set_body(RuleId(rule as u32), body);
         }
         self.out.nodes.finish_pending();
-        if super::recursion::is_left_recursive(&self.out.nodes, &rules) && self.marks {
-            // Left recursion is turned inside out, and there is no place left where such a rule begins.
-            self.marks = false;
-            for &rule in group {
-                let body = if self.unproductive[rule] { NodeId::NOTHING } else { self.body_of(rule)? };
-                self.out.nodes.set_body(RuleId(rule as u32), body);
-            }
-            self.marks = true;
-        }
-        super::recursion::remove_left_recursion(&mut self.out.nodes, &rules);
-        self.out.nodes.finish_pending();
         Ok(())
+    }
+
+    /// The rules of a group, and those that were made of them: all since `first`.
+    fn all_of(&self, group: &[usize], first: usize) -> Vec<RuleId> {
+        let made = first..self.out.nodes.rule_count();
+        group.iter().copied().chain(made).map(|rule| RuleId(rule as u32)).collect()
+    }
+
+    fn prune(&mut self, group: &[usize], first: usize) {
+        let rules = self.all_of(group, first);
+        let dead = super::recursion::prune(&mut self.out.nodes, &rules);
+        for &rule in group {
+            self.unproductive[rule] |= dead.contains(&RuleId(rule as u32));
+        }
     }
 
     fn expr(&mut self, expr: &'a Expr, scope: Option<usize>) -> Result<NodeId, CompileError> {

@@ -3,12 +3,12 @@
 //! What is regular becomes one language: neighbouring terminals are joined, and so are terminal alternatives. That is what
 //! keeps the number of readings of a text small, as a language is read by one automaton however ambiguous it is.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use punchcard_automata::languages::UNBOUNDED;
 use punchcard_automata::{Language, Languages};
 use rustc_hash::FxBuildHasher;
 
-type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
+pub(crate) type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
 
 /// A node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -313,6 +313,11 @@ impl Nodes {
         self.rules[rule.0 as usize].nullable
     }
 
+    /// Whether a rule was made for left recursion.
+    pub(crate) fn is_climb(&self, rule: RuleId) -> bool {
+        self.rules[rule.0 as usize].climb.is_some()
+    }
+
     pub(crate) fn rule_count(&self) -> usize {
         self.rules.len()
     }
@@ -410,6 +415,60 @@ impl Nodes {
             }
             Node::Json(_) | Node::Token(_) | Node::LimitEnd | Node::Begin(_) | Node::End(_) => NodeId::NOTHING,
         }
+    }
+
+    /// Takes rules that have no text out of the bodies of `rules`.
+    pub(crate) fn remove_rules(&mut self, dead: &HashSet<RuleId>, rules: impl IntoIterator<Item = RuleId>) {
+        let mut known = FxMap::default();
+        for rule in rules {
+            let body = if dead.contains(&rule) {
+                self.rules[rule.0 as usize].without_empty = Some(NodeId::NOTHING);
+                NodeId::NOTHING
+            } else {
+                self.without_rules(self.body(rule), dead, &mut known)
+            };
+            self.set_body(rule, body);
+        }
+    }
+
+    /// A node in which some rules have no text.
+    pub(crate) fn without_rules(
+        &mut self,
+        id: NodeId,
+        dead: &HashSet<RuleId>,
+        known: &mut FxMap<NodeId, NodeId>,
+    ) -> NodeId {
+        if let Some(&result) = known.get(&id) {
+            return result;
+        }
+        let result = match self.get(id).clone() {
+            Node::Rule(rule) if dead.contains(&rule) => NodeId::NOTHING,
+            Node::Sequence(..) => {
+                let (mut items, mut at) = (Vec::new(), id);
+                while let Node::Sequence(head, tail) = *self.get(at) {
+                    items.push(head);
+                    at = tail;
+                }
+                items.push(at);
+                let items = items.into_iter().map(|item| self.without_rules(item, dead, known)).collect();
+                self.sequence_of(items)
+            }
+            Node::Choice(items) => {
+                let items: Vec<_> = items.iter().map(|&item| self.without_rules(item, dead, known)).collect();
+                self.choice(items)
+            }
+            Node::Repeat(body, min, max) => {
+                let body = self.without_rules(body, dead, known);
+                self.repeat(body, min, max)
+            }
+            Node::Limit(body, tokens) => {
+                let body = self.without_rules(body, dead, known);
+                self.limit(body, tokens)
+            }
+            _ => id,
+        };
+        known.insert(id, result);
+        result
     }
 
     /// Makes the bodies of rules without the empty text.

@@ -10,6 +10,7 @@
 
 use super::nodes::{Node, NodeId, Nodes, RuleId, fewer};
 use hashbrown::{HashMap, HashSet};
+use punchcard_grammar::GrammarError;
 use punchcard_automata::languages::UNBOUNDED;
 
 /// The strongly connected components of a graph, each after those that it has edges to (Tarjan, 1972).
@@ -97,6 +98,16 @@ pub(crate) fn productive(nodes: &Nodes, rules: &[RuleId]) -> HashSet<RuleId> {
     }
 }
 
+/// Takes those of the rules that have no text out of all of them; returns them.
+pub(crate) fn prune(nodes: &mut Nodes, rules: &[RuleId]) -> HashSet<RuleId> {
+    let alive = productive(nodes, rules);
+    let dead: HashSet<RuleId> = rules.iter().copied().filter(|rule| !alive.contains(rule)).collect();
+    if !dead.is_empty() {
+        nodes.remove_rules(&dead, rules.iter().copied());
+    }
+    dead
+}
+
 /// Notes which of the rules have the empty text.
 pub(crate) fn find_nullable(nodes: &mut Nodes, rules: &[RuleId]) {
     loop {
@@ -155,17 +166,23 @@ fn left_groups(nodes: &Nodes, rules: &[RuleId]) -> Vec<Vec<RuleId>> {
         .collect()
 }
 
-/// Whether some rule can begin with itself.
+/// Whether some rule can begin with itself. Ways can, and that is harmless: they do so at their end, on the same stack.
 pub(crate) fn is_left_recursive(nodes: &Nodes, rules: &[RuleId]) -> bool {
-    !left_groups(nodes, rules).is_empty()
+    left_groups(nodes, rules).iter().flatten().any(|&rule| !nodes.is_climb(rule))
 }
 
 /// Rewrites the rules so that none can begin with itself.
-pub(crate) fn remove_left_recursion(nodes: &mut Nodes, rules: &[RuleId]) {
+pub(crate) fn remove_left_recursion(nodes: &mut Nodes, rules: &[RuleId]) -> Result<(), GrammarError> {
+    const MOST: usize = 300;
     for group in left_groups(nodes, rules) {
+        if group.len() > MOST {
+            let message = format!("{} rules begin with each other; at most {MOST} may", group.len());
+            return Err(GrammarError::new(message).with_hint("Begin some of them with a terminal"));
+        }
         remove_in_group(nodes, &group);
         nodes.finish_pending();
     }
+    Ok(())
 }
 
 /// What a node begins with: rules of the group, each with what follows it, and all else, without the empty text.
@@ -230,7 +247,7 @@ fn remove_in_group(nodes: &mut Nodes, rules: &[RuleId]) {
     }
     let group = rules[0].0;
     let count = rules.len();
-    // Only ways from rules that something begins with, to every rule.
+    // Ways that lead nowhere have no text, and are taken out with all else that has none.
     let ways: Vec<Vec<RuleId>> = (0..count)
         .map(|from| (0..count).map(|to| nodes.new_climb(group, from as u32, to as u32)).collect())
         .collect();
