@@ -12,7 +12,8 @@ use crate::error::GrammarError;
 use crate::expr::{Expr, Grammar, MAX_DEPTH, RegexSyntax};
 use crate::lark::scope::{self, Body, Entry, Scope};
 use crate::lark::syntax::{Attributes, Item, Node, NodeKind};
-use crate::lark::{special, substring, suggest};
+use crate::lark::{special, substring};
+use crate::similar::nearest;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The rule of ignored terminals. No rule of a grammar can have this name.
@@ -30,7 +31,7 @@ type Result<T, E = GrammarError> = std::result::Result<T, E>;
 pub(super) fn grammar(text: &str, items: &[Item], start: &str, at: usize) -> Result<Grammar> {
     let scope = scope::gather(text, items)?;
     let Some(entry) = scope.entries.get(start) else {
-        let hint = match suggest::nearest(start, scope.entries.keys().map(String::as_str)) {
+        let hint = match nearest(start, scope.entries.keys().map(String::as_str)) {
             Some(near) => format!("Did you mean {near:?}?"),
             None => "Define it, or say with which rule to begin".to_string(),
         };
