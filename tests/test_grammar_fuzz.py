@@ -60,6 +60,8 @@ terms = st.one_of(
     terms.map(lambda term: {"not": term}),
     terms.map(shortest),
 )
+some = {"chars": [[97, 98]]}
+terms = st.one_of(terms, st.tuples(terms, regular).map(lambda pair: {"longest": {"sequence": [pair[0], some]}}))
 bodies = st.recursive(st.sampled_from(NAMES).map(lambda name: {"rule": name}) | terms, combined, max_leaves=6)
 grammars = st.fixed_dictionaries({"start": bodies, "rules": st.fixed_dictionaries(dict.fromkeys(NAMES, bodies))})
 
@@ -72,19 +74,21 @@ def language(grammar: dict[str, Any]) -> set[str]:
 @given(grammars)
 def test_every_short_text_prefix_and_token(grammar: dict[str, Any]) -> None:
     expected = language(grammar)
+    # A terminal that is as long as it can be forbids a little more than the recogniser does.
+    tighter = "longest" in str(grammar)
     try:
         compiled = GrammarCompiler(INFO, cache_enabled=False).compile(Grammar({"grammar": grammar}))
     except GrammarError as error:
         assert "No text matches" in str(error)
-        assert not expected
+        assert tighter or not expected
         return
     bitmask = allocate_token_bitmask(1, INFO.vocab_size)
     for text in TEXTS:
         matcher = GrammarMatcher(compiled)
         if not matcher.accept_string(text):
-            assert not any(longer.startswith(text) for longer in expected)
+            assert tighter or not any(longer.startswith(text) for longer in expected)
             continue
-        assert matcher.is_accepting() == (text in expected), text
+        assert matcher.is_accepting() == (text in expected) or (tighter and not matcher.is_accepting()), text
         # No dead end: there is a completion, and the recogniser takes it.
         completion = matcher.find_completion()
         assert matcher.fork().accept_string(completion)
@@ -99,9 +103,7 @@ def test_every_short_text_prefix_and_token(grammar: dict[str, Any]) -> None:
                 assert matcher.fork().accept_string(TOKENS[token]) == allowed, (text, token)
 
 
-@settings(
-    max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=list(HealthCheck), derandomize=EXAMPLES <= 150
-)
+@PROFILE
 @given(grammars)
 def test_printed_grammars_have_the_same_texts(grammar: dict[str, Any]) -> None:
     printed = str(Grammar({"grammar": grammar}))

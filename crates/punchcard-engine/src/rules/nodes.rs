@@ -34,6 +34,8 @@ pub(crate) struct NameId(pub(crate) u32);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Node {
     Terminal(Language),
+    /// A terminal that is as long as it can be, without the empty text; rewritten before anything is read.
+    Longest(Language),
     Json(PartId),
     Token(TokensId),
     /// Right-nested: the left part is never a sequence.
@@ -75,6 +77,10 @@ pub(crate) struct Nodes {
 }
 
 impl NodeId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+
     /// No text.
     pub(crate) const NOTHING: NodeId = NodeId(0);
     /// The empty text.
@@ -117,6 +123,34 @@ impl Nodes {
 
     pub(crate) fn terminal(&mut self, language: Language) -> NodeId {
         self.intern(Node::Terminal(language))
+    }
+
+    /// A terminal that is as long as it can be; without the empty text.
+    pub(crate) fn longest(&mut self, language: Language) -> NodeId {
+        self.intern(Node::Longest(language))
+    }
+
+    /// Whether some node has to be as long as it can be.
+    pub(crate) fn has_longest(&self) -> bool {
+        self.nodes.iter().any(|node| matches!(node, Node::Longest(_)))
+    }
+
+    /// The rules that a node uses.
+    pub(crate) fn rules_in(&self, id: NodeId) -> Vec<RuleId> {
+        let (mut out, mut open, mut seen) = (Vec::new(), vec![id], HashSet::new());
+        while let Some(id) = open.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            match self.get(id) {
+                Node::Rule(rule) => out.push(*rule),
+                Node::Sequence(head, tail) => open.extend([*head, *tail]),
+                Node::Choice(items) => open.extend(items),
+                Node::Repeat(body, ..) | Node::Limit(body, _) => open.push(*body),
+                _ => {}
+            }
+        }
+        out
     }
 
     pub(crate) fn json(&mut self, part: PartId) -> NodeId {
@@ -313,6 +347,11 @@ impl Nodes {
         self.rules[rule.0 as usize].nullable
     }
 
+    /// Of a rule that was made for left recursion: its group, and from where to where it leads.
+    pub(crate) fn climb(&self, rule: RuleId) -> Option<(u32, u32, u32)> {
+        self.rules[rule.0 as usize].climb
+    }
+
     /// Whether a rule was made for left recursion.
     pub(crate) fn is_climb(&self, rule: RuleId) -> bool {
         self.rules[rule.0 as usize].climb.is_some()
@@ -338,7 +377,7 @@ impl Nodes {
     pub(crate) fn is_nullable(&self, id: NodeId) -> bool {
         match self.get(id) {
             Node::Terminal(language) => self.languages.is_nullable(*language),
-            Node::Json(_) | Node::Token(_) => false,
+            Node::Json(_) | Node::Token(_) | Node::Longest(_) => false,
             Node::Sequence(..) => {
                 let mut at = id;
                 while let Node::Sequence(head, tail) = *self.get(at) {
@@ -411,7 +450,9 @@ impl Nodes {
                 let body = self.without_empty(body);
                 self.limit(body, tokens)
             }
-            Node::Json(_) | Node::Token(_) | Node::LimitEnd | Node::Begin(_) | Node::End(_) => NodeId::NOTHING,
+            Node::Json(_) | Node::Token(_) | Node::Longest(_) | Node::LimitEnd | Node::Begin(_) | Node::End(_) => {
+                NodeId::NOTHING
+            }
         }
     }
 

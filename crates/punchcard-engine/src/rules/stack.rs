@@ -189,7 +189,7 @@ impl Stacks {
                 let hint = "Fewer alternatives in the rules help";
                 return Err(limit_error("max_exits", MOST_EXITS, hint));
             }
-            if node == NodeId::EMPTY {
+            if below == StackId::NEVER {
                 may_end = true;
                 continue;
             }
@@ -198,7 +198,7 @@ impl Stacks {
                 *at = stacks.union(*at, below);
             };
             match nodes.get(node).clone() {
-                Node::Terminal(language) => {
+                Node::Terminal(language) | Node::Longest(language) => {
                     if nodes.languages.is_nullable(language) {
                         descend(self, below, counting, &mut open);
                     }
