@@ -14,25 +14,116 @@ import random
 import re
 import subprocess
 import sys
-import unicodedata
 import warnings
+from collections.abc import Iterator
 
 warnings.simplefilter("ignore")
 
-CHARS = ["a", "b", "A", "_", "1", "\n", " ", "-", "]", "{", "\u00e9", "\u017f", "s", "S", "k", "\u212a", "\u0660", "\u2028", "\x1c"]
+CHARS = [
+    "a",
+    "b",
+    "A",
+    "_",
+    "1",
+    "\n",
+    " ",
+    "-",
+    "]",
+    "{",
+    "\u00e9",
+    "\u017f",
+    "s",
+    "S",
+    "k",
+    "\u212a",
+    "\u0660",
+    "\u2028",
+    "\x1c",
+]
 ATOMS = [
     *"abAskS1_ ,",
     *(re.escape(c) for c in "]{}-\n."),
-    "\u017f", "\u212a", "\u00e9", ".", r"\d", r"\D", r"\s", r"\S", r"\w", r"\W", r"\n", r"\x61", r"\141", r"\0", r"\u0061",
-    r"\U00000061", r"\a", "{", "}", "]", "{,", "{}", "{a", "#", r"\#", r"\ ", r"\07", r"\_", r"\A", r"\Z", r"\b", r"\B", "^", "$", "()", "(?:)",
-]  # fmt: skip
-MEMBERS = [*"abAskS1_-]^[{ #&|~\n", r"\d", r"\s", r"\w", r"\W", r"\n", r"\]", r"\-", r"\b", r"\141", r"\0", "a-s", "A-Z", "1-a", "\u017f", "\u0130-\u0180"]
+    "\u017f",
+    "\u212a",
+    "\u00e9",
+    ".",
+    r"\d",
+    r"\D",
+    r"\s",
+    r"\S",
+    r"\w",
+    r"\W",
+    r"\n",
+    r"\x61",
+    r"\141",
+    r"\0",
+    r"\u0061",
+    r"\U00000061",
+    r"\a",
+    "{",
+    "}",
+    "]",
+    "{,",
+    "{}",
+    "{a",
+    "#",
+    r"\#",
+    r"\ ",
+    r"\07",
+    r"\_",
+    r"\A",
+    r"\Z",
+    r"\b",
+    r"\B",
+    "^",
+    "$",
+    "()",
+    "(?:)",
+]
+MEMBERS = [
+    *"abAskS1_-]^[{ #&|~\n",
+    r"\d",
+    r"\s",
+    r"\w",
+    r"\W",
+    r"\n",
+    r"\]",
+    r"\-",
+    r"\b",
+    r"\141",
+    r"\0",
+    "a-s",
+    "A-Z",
+    "1-a",
+    "\u017f",
+    "\u0130-\u0180",
+]
 QUANTIFIERS = ["*", "+", "?", "{2}", "{1,2}", "{,2}", "{1,}", "{,}", "*?", "+?", "??", "{1,2}?", "{2}+", "*+", "{0}"]
-OPENINGS = ["(", "(?:", "(?P<n>", "(?=", "(?!", "(?<=", "(?<!", "(?i:", "(?-i:", "(?s-m:", "(?m:", "(?x:", "(?a:", "(?u:", "(?>", "(?#"]
+OPENINGS = [
+    "(",
+    "(?:",
+    "(?P<n>",
+    "(?=",
+    "(?!",
+    "(?<=",
+    "(?<!",
+    "(?i:",
+    "(?-i:",
+    "(?s-m:",
+    "(?m:",
+    "(?x:",
+    "(?a:",
+    "(?u:",
+    "(?>",
+    "(?#",
+]
 # What is refused though CPython reads it.
 REFUSED = ("back-reference", "conditional", "possessive", "atomic", "names of characters")
 # What is read though CPython refuses it.
 ADMITTED = ("look-behind requires fixed-width", "redefinition of group")
+
+
+Case = tuple[str, str, list[str]]
 
 
 def pattern(rng: random.Random, depth: int = 0) -> str:
@@ -52,21 +143,40 @@ def pattern(rng: random.Random, depth: int = 0) -> str:
     return out
 
 
-def cases(count: int, seed: int):
+def cases(count: int, seed: int) -> Iterator[Case]:
     rng = random.Random(seed)
     short = ["", *CHARS, *(a + b for a in CHARS for b in CHARS)]
     for _ in range(count):
-        texts = rng.sample(short, 60) + ["".join(rng.choices(CHARS, k=rng.randint(3, 5))) for _ in range(60)] + ["", "a", "\n", "a\n"]
-        yield "".join(rng.sample("imsx", rng.choice([0, 0, 0, 1, 1, 2]))) + rng.choice(["", "", "", "a"]), pattern(rng), texts
+        texts = (
+            rng.sample(short, 60)
+            + ["".join(rng.choices(CHARS, k=rng.randint(3, 5))) for _ in range(60)]
+            + ["", "a", "\n", "a\n"]
+        )
+        yield (
+            "".join(rng.sample("imsx", rng.choice([0, 0, 0, 1, 1, 2]))) + rng.choice(["", "", "", "a"]),
+            pattern(rng),
+            texts,
+        )
 
 
-def cased():
+def cased() -> Iterator[Case]:
     """One letter or class of each character with case, and all of them as texts."""
     every = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000 and chr(c).lower() != chr(c).upper()]
     for c in every:
         yield "i", re.escape(c), every
-    everything = [chr(c) for c in range(0x30000) if not 0xD800 <= c < 0xE000 and unicodedata.category(chr(c)) != "Cn"]
-    for item in [r"\d", r"\s", r"\w", r"\b.\b", "[\\w\u017f]", "[^\\Wk]", "[\u0100-\u024f]", "[^\u0370-\u1fff]", r"[\da]", "."]:
+    everything = [chr(c) for c in range(0x33000) if not 0xD800 <= c < 0xE000]
+    for item in [
+        r"\d",
+        r"\s",
+        r"\w",
+        r"\b.\b",
+        "[\\w\u017f]",
+        "[^\\Wk]",
+        "[\u0100-\u024f]",
+        "[^\u0370-\u1fff]",
+        r"[\da]",
+        ".",
+    ]:
         for flags in ["", "i", "a", "ia"]:
             yield flags, item, everything
 
@@ -95,9 +205,18 @@ def main() -> None:
                 differences += 1
         else:
             compared += 1
-            wrong = [text for text, ours, theirs in zip(texts, answer, expected, strict=True) if (ours == "1") != theirs]
+            wrong = [
+                text for text, ours, theirs in zip(texts, answer, expected, strict=True) if (ours == "1") != theirs
+            ]
             if wrong:
-                print("DIFFERS", repr(flags), repr(source), [ascii(text) for text in wrong[:6]], "CPython:", compiled.fullmatch(wrong[0]) is not None)
+                print(
+                    "DIFFERS",
+                    repr(flags),
+                    repr(source),
+                    [ascii(text) for text in wrong[:6]],
+                    "CPython:",
+                    compiled.fullmatch(wrong[0]) is not None,
+                )
                 differences += 1
     print(f"{compared} patterns compared, {differences} differences")
     sys.exit(differences > 0)

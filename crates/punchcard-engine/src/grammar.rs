@@ -5,6 +5,7 @@ use crate::budget::Budgets;
 use crate::error::CompileError;
 use crate::mask::{Mask, set};
 use crate::options::{JsonOptions, Limits};
+use crate::rules::events::{Teller, Telling};
 use crate::vocabulary::Vocabulary;
 use crate::{Piece, json, rules};
 use hashbrown::HashMap;
@@ -36,7 +37,12 @@ impl Machine {
     }
 
     /// The configuration after a token: `bytes` is what it spells, if it is text.
-    pub(crate) fn step_token(&mut self, config: ConfigId, id: u32, bytes: Option<&[u8]>) -> Result<ConfigId, SchemaError> {
+    pub(crate) fn step_token(
+        &mut self,
+        config: ConfigId,
+        id: u32,
+        bytes: Option<&[u8]>,
+    ) -> Result<ConfigId, SchemaError> {
         match self {
             Machine::Rules(machine) => machine.step_token(config, id, bytes),
             Machine::Json(machine) => {
@@ -103,6 +109,8 @@ struct Inner {
     masks: HashMap<ConfigId, Mask, FxBuildHasher>,
     mask_bytes: usize,
     budgets: Budgets,
+    /// Made when events are asked for.
+    teller: Option<Teller>,
 }
 
 /// A grammar compiled for a vocabulary. Cheap to clone; the caches behind it grow as texts visit new states.
@@ -137,7 +145,8 @@ impl CompiledGrammar {
             Machine::Json(machine) => machine.start(),
             Machine::Rules(machine) => machine.start(),
         };
-        let inner = Inner { machine, masks: HashMap::default(), mask_bytes: 0, budgets: Budgets::default() };
+        let inner =
+            Inner { machine, masks: HashMap::default(), mask_bytes: 0, budgets: Budgets::default(), teller: None };
         let source = Arc::new((expr, *limits));
         Ok(CompiledGrammar { vocabulary, source, inner: Arc::new(Mutex::new(inner)), start })
     }
@@ -251,6 +260,41 @@ impl CompiledGrammar {
         self.fill_mask(config, words)?;
         let inner = &mut *self.lock();
         inner.budgets.restrict(&mut inner.machine, &self.vocabulary, config, tokens, words)
+    }
+
+    /// Where events begin to be told.
+    pub(crate) fn start_telling(&self) -> Result<Telling, CompileError> {
+        let inner = &mut *self.lock();
+        let teller = match &mut inner.teller {
+            Some(teller) => teller,
+            None => {
+                let (expr, limits) = &*self.source;
+                let teller = stacker::grow(COMPILE_STACK, || Teller::new(expr, &self.vocabulary, limits))?;
+                inner.teller.insert(teller)
+            }
+        };
+        Ok(teller.start()?)
+    }
+
+    /// What is told after a token, or a text.
+    pub(crate) fn tell(
+        &self,
+        telling: &Telling,
+        id: Option<u32>,
+        bytes: Option<&[u8]>,
+    ) -> Result<Telling, SchemaError> {
+        match &mut self.lock().teller {
+            Some(teller) => teller.take(telling, id, bytes),
+            None => Ok(telling.clone()),
+        }
+    }
+
+    /// What is told at the end of the text.
+    pub(crate) fn tell_end(&self, telling: &Telling) -> Result<Telling, SchemaError> {
+        match &mut self.lock().teller {
+            Some(teller) => teller.finish(telling),
+            None => Ok(telling.clone()),
+        }
     }
 
     /// The bytes that every text must go on with. Stops where the text may end, or where more than `most` bytes are forced.

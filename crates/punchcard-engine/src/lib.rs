@@ -16,6 +16,7 @@ pub mod mask;
 pub mod matcher;
 pub mod options;
 pub mod rules;
+mod serial;
 pub mod trie;
 pub mod vocabulary;
 
@@ -24,6 +25,7 @@ pub use error::CompileError;
 pub use grammar::CompiledGrammar;
 pub use matcher::{BudgetError, Matcher};
 pub use options::{JsonOptions, Limits, WhiteSpace};
+pub use rules::events::Event;
 pub use vocabulary::{Vocabulary, VocabularyError};
 
 use punchcard_schema::SchemaError;

@@ -2,8 +2,10 @@
 
 use crate::Piece;
 use crate::automaton::ConfigId;
+use crate::error::CompileError;
 use crate::grammar::CompiledGrammar;
 use crate::mask::set;
+use crate::rules::events::{Event, Telling};
 use punchcard_schema::SchemaError;
 use std::sync::Arc;
 
@@ -17,6 +19,8 @@ struct Step {
     spent: u32,
     /// Under a budget: the tokens that complete the text in time, where no better way is known.
     plan: Option<Arc<[u32]>>,
+    /// Events, if they are told.
+    telling: Option<Telling>,
 }
 
 /// Follows one sequence of tokens. Cheap to fork; rolling back costs as much as is rolled back.
@@ -52,7 +56,7 @@ impl Matcher {
     /// A matcher at the beginning of a text. With a budget, every answer is complete within so many tokens, not counting
     /// the end token.
     pub fn new(grammar: CompiledGrammar, budget: Option<u32>) -> Result<Matcher, BudgetError> {
-        let start = Step { config: grammar.start(), ended: false, spent: 0, plan: None };
+        let start = Step { config: grammar.start(), ended: false, spent: 0, plan: None, telling: None };
         if let Some(budget) = budget {
             let plan = grammar.plan(start.config)?.ok_or(BudgetError::Unknown)?;
             let minimum = plan.len() as u32;
@@ -61,6 +65,18 @@ impl Matcher {
             }
         }
         Ok(Matcher { grammar, history: vec![start], budget })
+    }
+
+    /// Tells events from the beginning on.
+    pub fn tell_events(&mut self) -> Result<(), CompileError> {
+        self.history.truncate(1);
+        self.history[0].telling = Some(self.grammar.start_telling()?);
+        Ok(())
+    }
+
+    /// The events of the text so far that are certain, from the `first` on; `None` if they are not told.
+    pub fn events(&self, first: usize) -> Option<Vec<Event>> {
+        self.here().telling.as_ref().map(|telling| telling.events(first))
     }
 
     fn here(&self) -> &Step {
@@ -127,7 +143,7 @@ impl Matcher {
         };
         // An end token that the grammar asks for ends the text if the text may end there.
         let ended = is_end && self.grammar.is_accepting(config)?;
-        let mut after = Step { config, ended, spent: step.spent + 1, plan: None };
+        let mut after = Step { config, ended, spent: step.spent + 1, plan: None, telling: None };
         if let Some(budget) = self.budget {
             let Some(left) = budget.checked_sub(after.spent) else { return Ok(None) };
             let in_time = self.grammar.needs_at_most(config, left)?;
@@ -142,7 +158,16 @@ impl Matcher {
 
     /// Takes a token; `false` if it cannot come next, and then nothing has changed.
     pub fn accept_token(&mut self, id: u32) -> Result<bool, SchemaError> {
-        let next = self.after(self.here(), id)?;
+        let mut next = self.after(self.here(), id)?;
+        if let (Some(next), Some(telling)) = (&mut next, &self.here().telling) {
+            let text = self.grammar.vocabulary().text_token(id);
+            let stopped = next.ended && next.spent == self.here().spent;
+            let mut told = if stopped { telling.clone() } else { self.grammar.tell(telling, Some(id), text)? };
+            if next.ended {
+                told = self.grammar.tell_end(&told)?;
+            }
+            next.telling = Some(told);
+        }
         let accepted = next.is_some();
         self.history.extend(next);
         Ok(accepted)
@@ -156,7 +181,7 @@ impl Matcher {
             return Ok(bytes.is_empty());
         }
         let Some(config) = self.grammar.advance(here.config, bytes)? else { return Ok(false) };
-        let mut next = Step { config, plan: None, ..*here };
+        let mut next = Step { config, ended: false, spent: here.spent, plan: None, telling: None };
         if let Some(budget) = self.budget {
             let Some(tokens) = self.grammar.vocabulary().fewest_tokens(bytes) else { return Ok(false) };
             next.spent += tokens.len() as u32;
@@ -164,6 +189,9 @@ impl Matcher {
             if !self.grammar.needs_at_most(config, left)? {
                 return Ok(false);
             }
+        }
+        if let Some(telling) = &self.here().telling {
+            next.telling = Some(self.grammar.tell(telling, None, Some(bytes))?);
         }
         self.history.push(next);
         Ok(true)

@@ -1,8 +1,8 @@
 //! The options of JSON grammars and the limits of all, as callers give them.
 
 use crate::error::CompileError;
-use crate::json::machine::{MachineLimits, Spelling};
 use crate::json::Machine;
+use crate::json::machine::{MachineLimits, Spelling};
 use crate::leaf::Encoding;
 use crate::vocabulary::Vocabulary;
 use punchcard_automata::{CharSet, Language, Languages};
@@ -10,7 +10,7 @@ use punchcard_grammar::GrammarError;
 use punchcard_schema::draft::Draft;
 use punchcard_schema::options::SchemaLimits;
 use punchcard_schema::{Algebra, Formula, JsonLimits, NumberSpelling, Options, PropertyOrder, SchemaError};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub enum WhiteSpace {
 }
 
 /// Limits against hostile schemas, grammars and texts: `punchcard.Limits`, which describes them.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(missing_docs)]
 pub struct Limits {

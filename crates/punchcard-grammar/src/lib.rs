@@ -7,12 +7,14 @@
 //! * [`expr`]: the expressions.
 //! * [`ebnf`]: GBNF, XGrammar's EBNF and that of the W3C, read by one parser.
 //! * [`print()`]: any grammar as EBNF that reads back.
+//! * [`lark`]: grammars of Lark.
 //! * [`error`]: what can be wrong with a text, and where.
 
 mod build;
 pub mod ebnf;
 pub mod error;
 pub mod expr;
+pub mod lark;
 pub mod print;
 mod similar;
 

@@ -77,6 +77,25 @@ impl PyCompiledGrammar {
     fn vocab_size(&self) -> usize {
         self.0.vocabulary().size()
     }
+
+    /// The grammar as bytes, for `deserialize`.
+    fn serialize<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &py.detach(|| self.0.serialize()))
+    }
+
+    /// A compiled grammar from what `serialize` made, for the same vocabulary: a `TokenizerInfo`.
+    #[staticmethod]
+    fn deserialize(py: Python<'_>, data: &[u8], tokenizer_info: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let vocabulary = tokenizer_info.getattr("vocabulary")?;
+        let vocabulary = vocabulary.cast::<PyVocabulary>()?.get().0.clone();
+        let compiled = py.detach(|| CompiledGrammar::deserialize(vocabulary, data));
+        compiled.map(PyCompiledGrammar).map_err(|error| compile_error(py, &error))
+    }
+
+    /// The JSON form of the grammar expression.
+    fn expr_json(&self, py: Python<'_>) -> String {
+        py.detach(|| self.0.expr().to_json())
+    }
 }
 
 /// Compiles a grammar expression, given in its JSON form, for a vocabulary.
@@ -184,19 +203,22 @@ impl PyMatcher {
 #[pymethods]
 impl PyMatcher {
     #[new]
-    #[pyo3(signature = (compiled_grammar, *, max_rollback_tokens = -1, token_budget = None))]
+    #[pyo3(signature = (compiled_grammar, *, max_rollback_tokens = -1, token_budget = None, events = false))]
     fn new(
         py: Python<'_>,
         compiled_grammar: &PyCompiledGrammar,
         max_rollback_tokens: i64,
         token_budget: Option<u32>,
+        events: bool,
     ) -> PyResult<Self> {
         let made = py.detach(|| Matcher::new(compiled_grammar.0.clone(), token_budget));
-        let matcher = made.map_err(|error| match error {
+        let mut matcher = made.map_err(|error| match error {
             BudgetError::Limit(error) => schema_error(py, &error),
             BudgetError::TooSmall { minimum } => {
                 let budget = token_budget.unwrap_or(0);
-                let message = format!("token_budget={budget} is too small: the shortest answer that is known takes {minimum} tokens");
+                let message = format!(
+                    "token_budget={budget} is too small: the shortest answer that is known takes {minimum} tokens"
+                );
                 let fields = [("hint", format!("Allow at least {minimum}")), ("minimum", minimum.to_string())];
                 exception(py, "BudgetError", &message, &fields)
             }
@@ -205,6 +227,9 @@ impl PyMatcher {
                 exception(py, "BudgetError", "No complete answer is known, so none can be promised", &[("hint", hint)])
             }
         })?;
+        if events {
+            py.detach(|| matcher.tell_events()).map_err(|error| compile_error(py, &error))?;
+        }
         Ok(PyMatcher { matcher, max_rollback_tokens: usize::try_from(max_rollback_tokens).ok() })
     }
 
@@ -295,6 +320,21 @@ impl PyMatcher {
         self.matcher.budget_left()
     }
 
+    /// The events of the text so far that are certain, from the `first` on.
+    #[pyo3(signature = (first = 0))]
+    fn events<'py>(&self, py: Python<'py>, first: usize) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let Some(events) = self.matcher.events(first) else {
+            let hint = "Make the matcher with events=True".to_string();
+            return Err(exception(py, "MatcherError", "This matcher tells no events", &[("hint", hint)]));
+        };
+        let class = py.import("punchcard.events")?.getattr("Event")?;
+        let made = events.iter().map(|event| {
+            let what = if event.is_end { "end" } else { "begin" };
+            class.call1((&*event.kind, &*event.name, what, event.position))
+        });
+        made.collect()
+    }
+
     /// Whether the text may end here.
     fn is_accepting(&self, py: Python<'_>) -> PyResult<bool> {
         self.matcher.is_accepting().map_err(|error| schema_error(py, &error))
@@ -337,7 +377,12 @@ impl PyMatcher {
             Some([Piece::Bytes(bytes)]) => Ok(PyBytes::new(py, bytes)),
             Some(_) => {
                 let hint = "Use find_completion_tokens()".to_string();
-                Err(exception(py, "MatcherError", "The text cannot end without tokens that are no text", &[("hint", hint)]))
+                Err(exception(
+                    py,
+                    "MatcherError",
+                    "The text cannot end without tokens that are no text",
+                    &[("hint", hint)],
+                ))
             }
             None => Err(no_example(py)),
         }

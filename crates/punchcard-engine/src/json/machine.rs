@@ -342,6 +342,13 @@ impl Machine {
         self.readings_of(config).iter().any(|reading| self.may_end(reading.stack))
     }
 
+    /// Whether the text must end here.
+    pub(crate) fn is_final(&self, config: ConfigId) -> bool {
+        let ended =
+            |reading: &Reading| matches!(self.frame(reading.stack), Frame::End { space } if space == Language::EPSILON);
+        self.readings_of(config).iter().all(ended)
+    }
+
     fn may_end(&self, stack: StackId) -> bool {
         match self.frame(stack) {
             Frame::End { space } => self.algebra.languages.is_nullable(space),

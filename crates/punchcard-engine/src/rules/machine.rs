@@ -7,12 +7,12 @@ use super::lower::Lowered;
 use super::nodes::{Nodes, PartId};
 use super::stack::{Counting, Exits, Next, StackId, Stacks};
 use crate::automaton::{ConfigId, Configs};
+use crate::error::CompileError;
 use crate::json::machine::MachineLimits;
 use crate::leaf::{Encoding, LeafId, Leaves};
-use crate::error::CompileError;
 use crate::{json, limit_error};
-use punchcard_grammar::GrammarError;
 use punchcard_automata::Language;
+use punchcard_grammar::GrammarError;
 use punchcard_schema::SchemaError;
 use std::sync::Arc;
 
@@ -330,5 +330,4 @@ impl Machine {
         };
         Ok(rest.saturating_add(self.cost_to_limit(reading.stack)?) <= tokens)
     }
-
 }

@@ -6,6 +6,7 @@
 //! * `.` matches all but `\n`; `$` matches at the end and before a last `\n`, `\Z` only at the end; the flag m knows no other
 //!   line end than `\n`.
 //! * A bracket that comes first in a class is a member; brackets in classes do not nest.
+//! * `\B` does not match in an empty text (CPython 3.14 has changed that).
 //! * `{` is literal where no repetition is written; `{,n}` is one.
 //! * Octal escapes, `\a`, `\UXXXXXXXX`, `(?#comment)`, flags for a group and at the beginning, the flag x.
 //! * The flag i has equivalences of its own; see `case.rs`.
@@ -15,7 +16,7 @@
 //! the text alone, and refused.
 //!
 //! Departures, each towards the plain meaning: a look-behind may have any width; where a class holds a cased letter from
-//! beyond U+FFFF, the flag i finds it (CPython 3.11 does not); the tables are of Unicode 16, whatever Python has.
+//! beyond U+FFFF, the flag i finds it (CPython 3.11 does not). The tables are those of CPython 3.11, of Unicode 14.
 
 mod atoms;
 mod case;
@@ -170,10 +171,20 @@ impl Parser<'_> {
                     let after = &nodes[seen..nodes.len().min(seen + NEAR)];
                     let node = self.tree.boundary(negated, &sets::word(ascii), before, after);
                     parts.push(node);
+                    if negated {
+                        parts.push(self.text_is_not_empty());
+                    }
                 }
             }
         }
         self.tree.concat(parts)
+    }
+
+    /// In an empty text there is not even a `\B`, up to CPython 3.13.
+    fn text_is_not_empty(&mut self) -> NodeId {
+        let edges = vec![self.tree.start(), self.tree.end()];
+        let empty = self.tree.concat(edges);
+        self.tree.look(false, true, empty)
     }
 
     /// Skips what verbose mode ignores: white space of ASCII, and comments.
@@ -181,8 +192,22 @@ impl Parser<'_> {
         while self.flags.verbose {
             match self.peek() {
                 Some(' ' | '\t'..='\r') => self.at += 1,
-                Some('#') => while self.next().is_some_and(|c| c != '\n') {},
+                Some('#') => {
+                    self.skip_past('\n');
+                }
                 _ => break,
+            }
+        }
+    }
+
+    /// Goes past the next `end`, and says whether there is one. A backslash hides it, in comments too.
+    fn skip_past(&mut self, end: char) -> bool {
+        loop {
+            match self.next() {
+                Some('\\') => self.at += usize::from(self.peek().is_some()),
+                Some(c) if c == end => return true,
+                Some(_) => {}
+                None => return false,
             }
         }
     }
@@ -339,10 +364,8 @@ impl Parser<'_> {
         let (flags, mut look, mut is_atomic) = (self.flags, None, false);
         if self.eat("?") {
             if self.eat("#") {
-                while let Some(c) = self.next() {
-                    if c == ')' {
-                        return Ok(None);
-                    }
+                if self.skip_past(')') {
+                    return Ok(None);
                 }
                 return self.fail(start, "the comment is not closed");
             }

@@ -1,17 +1,24 @@
 //! `\d`, `\s` and `\w` as CPython has them for `str`.
+//!
+//! Characters that came after Unicode 14 are left out, as CPython 3.11 does not know them: to it they are no letters.
 
 use super::super::class;
 use super::super::unicode::table;
 use crate::charset::CharSet;
 use std::sync::LazyLock;
 
-static DIGIT: LazyLock<CharSet> = LazyLock::new(|| table("Nd").unwrap_or_default());
+/// The characters that CPython knows.
+static KNOWN: LazyLock<CharSet> = LazyLock::new(|| table("age=14.0").unwrap_or_default());
+
+static DIGIT: LazyLock<CharSet> = LazyLock::new(|| known("Nd"));
+
+/// The characters of a property that CPython knows.
+pub(super) fn known(property: &str) -> CharSet {
+    table(property).unwrap_or_default().intersection(&KNOWN)
+}
 
 /// Of all characters, those with a numeric value are letters or have a number category.
-static WORD: LazyLock<CharSet> = LazyLock::new(|| {
-    let of = |category| table(category).unwrap_or_default();
-    of("L").union(&of("N")).union(&CharSet::single('_'))
-});
+static WORD: LazyLock<CharSet> = LazyLock::new(|| known("L").union(&known("N")).union(&CharSet::single('_')));
 
 /// `\d`: a decimal digit of any script.
 pub(super) fn digit(ascii: bool) -> CharSet {
