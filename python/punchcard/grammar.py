@@ -182,6 +182,23 @@ class Grammar:
 
         return print_grammar(json.dumps(self._expr))
 
+    def show(self) -> str:
+        """A picture: a railroad diagram of each rule, as the text of an SVG file. Notebooks show a grammar like this by
+        themselves.
+
+        Raises:
+            PunchcardError: the package railroad-diagrams is missing (``pip install 'punchcard[show]'``).
+        """
+        from .railroad import svg
+
+        return svg(self._expr)
+
+    def _repr_svg_(self) -> str | None:
+        try:
+            return self.show()
+        except PunchcardError:
+            return None
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Grammar) and self._expr == other._expr
 
