@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from punchcard import Grammar, GrammarCompiler, GrammarError, GrammarMatcher, TokenizerInfo, allocate_token_bitmask
 
-EXAMPLES = int(os.environ.get("PUNCHCARD_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("PUNCHCARD_EXAMPLES", "0"))
+PROFILE = settings(
+    max_examples=EXAMPLES or 150,
+    derandomize=not EXAMPLES,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 LETTERS = "ab"
 TEXTS = ["".join(letters) for length in range(5) for letters in itertools.product(LETTERS, repeat=length)]
 TOKENS = [b"", *(text.encode() for text in TEXTS if text), b"<t>", b"a\xc3", b"c"]
@@ -61,7 +68,7 @@ def language(grammar: dict[str, Any]) -> set[str]:
     return {text for text in TEXTS if Reference(grammar, text).matches(grammar["start"])}
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=EXAMPLES <= 150)
+@PROFILE
 @given(grammars)
 def test_every_short_text_prefix_and_token(grammar: dict[str, Any]) -> None:
     expected = language(grammar)

@@ -9,7 +9,6 @@ from typing import Any
 from pydantic import Field
 
 from ...errors import GrammarError
-from ...grammar import schema_text
 from ...tags import (
     AnyFormat,
     AnyTextFormat,
@@ -84,10 +83,7 @@ class StructuralTag(_StructuralTag):
     def from_legacy_structural_tag(tags: Sequence[StructuralTagItem], triggers: list[str]) -> StructuralTag:
         """The tag that the older form stands for."""
         structures = [
-            TagFormat(
-                begin=tag.begin, content=JSONSchemaFormat(json_schema=json.loads(schema_text(tag.schema_))), end=tag.end
-            )
-            for tag in tags
+            TagFormat(begin=tag.begin, content=JSONSchemaFormat(json_schema=tag.schema_), end=tag.end) for tag in tags
         ]
         return StructuralTag(format=TriggeredTagsFormat(triggers=triggers, tags=structures))
 
