@@ -62,7 +62,7 @@ def test_a_tokenizer_of_huggingface() -> None:
 
 
 def test_a_request_from_schema_to_masked_logits() -> None:
-    compiled = COMPILER.compile_json_schema('{"type": "object", "properties": {"a": {"type": "integer"}}}')
+    compiled = COMPILER.compile_json_schema('{"type": "object", "properties": {"a": {"enum": [1]}}}')
     matcher = xgr.GrammarMatcher(compiled, max_rollback_tokens=3)
     bitmask = xgr.allocate_token_bitmask(1, INFO.vocab_size)
     assert bitmask.dtype == xgr.bitmask_dtype and tuple(bitmask.shape) == xgr.get_bitmask_shape(1, INFO.vocab_size)
@@ -135,8 +135,8 @@ def test_a_tree_of_drafted_tokens() -> None:
     assert matcher.traverse_draft_tree(children, siblings, tokens, bitmask)
     masks = xgr.testing.bitmask_to_bool_mask(bitmask, INFO.vocab_size)
     rows = [torch.nonzero(mask).flatten().tolist() for mask in masks[:5]]
-    assert rows == [[97], [98, 99], [100], [100], [END]] and bool(masks[5].all())
-    assert allowed(matcher) == [97]
+    assert rows == [[97, AB], [98, 99], [100], [100], [END]] and bool(masks[5].all())
+    assert allowed(matcher) == [97, AB]
     assert matcher.traverse_draft_tree(children, siblings, tokens, bitmask, time_threshold=10.0)
     with pytest.raises(xgr.NotCoveredError):
         matcher.traverse_draft_tree(children, siblings, tokens, bitmask, temperatures=torch.zeros(6))

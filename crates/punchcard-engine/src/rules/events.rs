@@ -276,7 +276,11 @@ impl Teller {
                 continue;
             }
             if node == NodeId::EMPTY {
-                out.push((node, below, log));
+                // The empty alternative of a choice; above no stack, the end.
+                match below {
+                    StackId::NEVER => out.push((node, below, log)),
+                    _ => descend(&self.machine, below, &log, &mut open),
+                }
                 continue;
             }
             let machine = &mut self.machine;

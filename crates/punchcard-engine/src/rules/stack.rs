@@ -189,8 +189,10 @@ impl Stacks {
                 let hint = "Fewer alternatives in the rules help";
                 return Err(limit_error("max_exits", MOST_EXITS, hint));
             }
+            // The empty alternative of a choice reads nothing; above no stack, the empty node is the end.
             if node == NodeId::EMPTY {
-                may_end = true;
+                may_end |= below == StackId::NEVER;
+                descend(self, below, counting, &mut open);
                 continue;
             }
             let mut leads_to = |stacks: &mut Stacks, next: Next| {
