@@ -107,7 +107,7 @@ def test_alternatives_without_texts_are_no_way_on() -> None:
 
 
 def test_a_schema_within_a_grammar_is_blamed_with_its_rule() -> None:
-    with pytest.raises(InvalidSchemaError, match="'rule'|rule \"value\"") as caught:
+    with pytest.raises(InvalidSchemaError, match='In rule "value"') as caught:
         COMPILER.compile_ebnf('root ::= value\nvalue ::= @json_schema({"type": "strin"})')
     assert caught.value.pointer == "/type"
 
@@ -124,8 +124,8 @@ def test_operands_that_are_not_regular_are_refused() -> None:
 
 
 def test_tokens_that_the_vocabulary_lacks_are_named() -> None:
-    for token in ['"<|nope|>"', "999"]:
-        with pytest.raises(GrammarError, match="nope|999"):
+    for token, named in [('"<|nope|>"', "nope"), ("999", "999")]:
+        with pytest.raises(GrammarError, match=named):
             COMPILER.compile_ebnf(f"root ::= @token({token})")
 
 

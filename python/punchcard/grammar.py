@@ -152,7 +152,7 @@ class Grammar:
 
     @classmethod
     def from_structural_tag(cls, tag: Any) -> Grammar:
-        """Free text, tagged parts and data in one: a `punchcard.tags.StructuralTag`, or its JSON form as a dict or text.
+        """Free text, tagged parts and data in one: a `punchcard.tags.StructuralTag`, or its JSON form, a dict or text.
 
         Raises:
             GrammarError: says where in the tag, and what to do.
