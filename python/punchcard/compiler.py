@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
+from dataclasses import asdict
 from typing import Any
 
-from ._core import CompiledGrammar, compile_json_schema, compile_regex
+from ._core import CompiledGrammar, compile_grammar
 from .grammar import Grammar, Schema
 from .limits import Limits
 from .tokenizers.info import TokenizerInfo
@@ -50,16 +51,15 @@ class GrammarCompiler:
             UnsatisfiableSchemaError: no value satisfies the schema.
             LimitError: a limit against hostile schemas was passed.
         """
-        kind, text, options = grammar._kind, grammar._text, grammar._options
-        compile_text = compile_regex if kind == "regex" else compile_json_schema
+        limits = json.dumps(asdict(self._limits or Limits()))
+        key = json.dumps(grammar._expr, sort_keys=True)
         if self._cache is None:
-            return compile_text(self._vocabulary, text, options)
-        key = json.dumps([kind, text, options], sort_keys=True)
+            return compile_grammar(self._vocabulary, key, limits)
         with self._lock:
             if key in self._cache:
                 self._cache.move_to_end(key)
                 return self._cache[key]
-        compiled = compile_text(self._vocabulary, text, options)
+        compiled = compile_grammar(self._vocabulary, key, limits)
         with self._lock:
             self._cache[key] = compiled
             while len(self._cache) > self._cache_size:
@@ -68,12 +68,24 @@ class GrammarCompiler:
 
     def compile_json_schema(self, schema: Schema, **options: Any) -> CompiledGrammar:
         """Compile a JSON Schema: `Grammar.from_json_schema` with its options, and `compile`, in one."""
-        return self.compile(Grammar.from_json_schema(schema, **{"limits": self._limits, **options}))
+        return self.compile(Grammar.from_json_schema(schema, **options))
 
-    def compile_regex(self, pattern: str) -> CompiledGrammar:
+    def compile_regex(self, pattern: Any) -> CompiledGrammar:
         """Compile a regular expression that the whole output matches: `Grammar.from_regex`, and `compile`, in one.
 
         Raises:
             GrammarError: the pattern is malformed, not regular, or matches nothing; says at which column.
         """
-        return self.compile(Grammar.from_regex(pattern, limits=self._limits))
+        return self.compile(Grammar.from_regex(pattern))
+
+    def compile_ebnf(self, text: str, **options: Any) -> CompiledGrammar:
+        """Compile EBNF: `Grammar.from_ebnf` and `compile`, in one."""
+        return self.compile(Grammar.from_ebnf(text, **options))
+
+    def compile_lark(self, text: str, **options: Any) -> CompiledGrammar:
+        """Compile a Lark grammar: `Grammar.from_lark` and `compile`, in one."""
+        return self.compile(Grammar.from_lark(text, **options))
+
+    def compile_structural_tag(self, tag: Any) -> CompiledGrammar:
+        """Compile a structural tag: `Grammar.from_structural_tag` and `compile`, in one."""
+        return self.compile(Grammar.from_structural_tag(tag))

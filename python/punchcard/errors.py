@@ -59,6 +59,10 @@ class MatcherError(PunchcardError):
     """A matcher was used in a way that its state does not allow."""
 
 
+class BudgetError(MatcherError):
+    """A token budget is too small for any complete answer. Field: ``minimum`` (tokens), where known."""
+
+
 class ModelError(PunchcardError):
     """A model cannot be found, read or run."""
 

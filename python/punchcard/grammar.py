@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cached_property
@@ -15,29 +16,15 @@ from .report import Report, report_from_core
 #: A JSON Schema: a dict, a bool, JSON text, or a Python type (a Pydantic model, or what Pydantic's TypeAdapter takes).
 Schema: TypeAlias = Any
 
-_PROFILES: dict[str, dict[str, Any]] = {
-    "generate": {
-        "property_order": "declared",
-        "whitespace": "bounded",
-        "outer_whitespace": False,
-        "number_spelling": "plain",
-        "string_escapes": "minimal",
-    },
-    "spec": {
-        "property_order": "any",
-        "whitespace": "any",
-        "outer_whitespace": True,
-        "number_spelling": "any",
-        "string_escapes": "any",
-    },
-}
-
-#: Spaces or tabs of indentation after a line break, with ``whitespace="bounded"``.
-_INDENTATION = 64
+#: A grammar expression in its JSON form, as the Rust type `Expr` documents it.
+Expr: TypeAlias = Any
 
 
 class Grammar:
     """A set of texts, made by one of the ``from_...`` methods. `GrammarCompiler.compile` compiles it for a vocabulary.
+
+    Grammars of all kinds combine: `union` and `concat` take any of them, and a structural tag any as its content.
+    ``str(grammar)`` is EBNF that `from_ebnf` reads back.
 
     Example:
         >>> grammar = Grammar.from_json_schema({"type": "integer", "minimum": 3})
@@ -45,23 +32,31 @@ class Grammar:
         '3'
     """
 
-    def __init__(self, kind: Literal["json_schema", "regex"], text: str, options: dict[str, Any]) -> None:
+    def __init__(self, expr: Expr) -> None:
         """Use one of the ``from_...`` methods instead."""
-        self._kind = kind
-        self._text = text
-        self._options = options
+        self._expr = expr
 
     @classmethod
-    def from_regex(cls, pattern: str, *, limits: Limits | None = None) -> Grammar:
+    def from_regex(cls, pattern: str | re.Pattern[str], *, limits: Limits | None = None) -> Grammar:
         """The texts that a regular expression matches from the beginning to the end.
 
         Args:
-            pattern: ECMA-262 in Unicode mode, as in JSON Schema's ``pattern``.
-            limits: against hostile patterns.
+            pattern: ECMA-262 in Unicode mode, as in JSON Schema's ``pattern``; or a compiled pattern of Python's `re`,
+                which is taken as `re` means it, with its flags.
+            limits: against hostile patterns; give them to the `GrammarCompiler` instead.
+
+        Raises, when it is compiled:
+            GrammarError: the pattern is malformed, not regular, or matches nothing; says at which column.
         """
+        if isinstance(pattern, re.Pattern):
+            if not isinstance(pattern.pattern, str):
+                raise GrammarError("A pattern of bytes matches no text", hint="Compile the pattern from a str")
+            known = {"i": re.I, "m": re.M, "s": re.S, "x": re.X, "a": re.A}
+            flags = "".join(letter for letter, flag in known.items() if pattern.flags & flag)
+            return cls({"regex": {"pattern": pattern.pattern, "flags": flags, "syntax": "python"}})
         if not isinstance(pattern, str):
-            raise GrammarError("A regular expression is given as its text", hint="Pass pattern.pattern")
-        return cls("regex", pattern, cls.from_json_schema(True, limits=limits)._options)
+            raise GrammarError("A regular expression is given as its text", hint="Pass a str or a re.Pattern")
+        return cls({"regex": {"pattern": pattern}})
 
     @classmethod
     def from_json_schema(
@@ -105,22 +100,93 @@ class Grammar:
         The schema is read when the grammar is compiled, or its `report` asked for; that is when errors of the schema
         are raised.
         """
-        if profile not in _PROFILES:
-            raise PunchcardError(f"profile={profile!r} is not known", hint="Expected 'generate' or 'spec'")
-        options = dict(_PROFILES[profile])
-        given = {
+        options: dict[str, Any] = {
+            "profile": None if profile == "generate" else profile,
+            "strict": strict or None,
+            "draft": draft,
+            "resources": {uri: schema_text(document) for uri, document in (resources or {}).items()} or None,
             "property_order": property_order,
             "whitespace": whitespace,
             "outer_whitespace": outer_whitespace,
             "number_spelling": number_spelling,
             "string_escapes": string_escapes,
+            "assert_formats": None if assert_formats else False,
+            "on_unsupported": None if on_unsupported == "error" else on_unsupported,
+            "limits": asdict(limits) if limits else None,
         }
-        options.update({name: value for name, value in given.items() if value is not None})
-        options["whitespace"] = _white_space(options["whitespace"])
-        options.update(strict=strict, draft=draft or "2020-12", assert_formats=assert_formats)
-        options["resources"] = [(uri, schema_text(document)) for uri, document in (resources or {}).items()]
-        options.update(on_unsupported=on_unsupported, limits=asdict(limits or Limits()))
-        return cls("json_schema", schema_text(schema), options)
+        from ._core import check_json_options
+
+        options = {name: value for name, value in options.items() if value is not None}
+        check_json_options(json.dumps(options))
+        return cls({"json_schema": {"schema": schema_text(schema), "options": options}})
+
+    @classmethod
+    def from_ebnf(cls, text: str, *, start: str | None = None) -> Grammar:
+        """A grammar in EBNF: llama.cpp's GBNF, XGrammar's EBNF, or that of the W3C.
+
+        Args:
+            text: the rules.
+            start: the rule of the whole text; by default ``root``, or else the first one.
+
+        Raises:
+            GrammarError: says at which line and column, and what to do.
+        """
+        from ._core import parse_ebnf
+
+        return cls(json.loads(parse_ebnf(text, start)))
+
+    @classmethod
+    def from_lark(cls, text: str, *, start: str | None = None) -> Grammar:
+        """A grammar in Lark's notation, with the additions that llguidance knows; see ``docs/lark.md``.
+
+        Args:
+            text: the rules and terminals.
+            start: the rule of the whole text; by default ``start``.
+
+        Raises:
+            GrammarError: says at which line and column, and what to do.
+        """
+        from ._core import parse_lark
+
+        return cls(json.loads(parse_lark(text, start)))
+
+    @classmethod
+    def from_structural_tag(cls, tag: Any) -> Grammar:
+        """Free text, tagged parts and data in one: a `punchcard.tags.StructuralTag`, or its JSON form as a dict or text.
+
+        Raises:
+            GrammarError: says where in the tag, and what to do.
+        """
+        from .tags import structural_tag
+
+        return cls(structural_tag(tag).to_expr())
+
+    @classmethod
+    def from_text(cls, text: str) -> Grammar:
+        """Exactly this text."""
+        return cls({"text": text})
+
+    @staticmethod
+    def union(*grammars: Grammar) -> Grammar:
+        """The texts of any of the grammars."""
+        return Grammar({"choice": [grammar._expr for grammar in grammars]})
+
+    @staticmethod
+    def concat(*grammars: Grammar) -> Grammar:
+        """A text of each grammar, one after the other."""
+        return Grammar({"sequence": [grammar._expr for grammar in grammars]})
+
+    def __str__(self) -> str:
+        """EBNF that `from_ebnf` reads back to the same language."""
+        from ._core import print_grammar
+
+        return print_grammar(json.dumps(self._expr))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Grammar) and self._expr == other._expr
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(self._expr, sort_keys=True))
 
     @cached_property
     def report(self) -> Report:
@@ -134,30 +200,14 @@ class Grammar:
         """
         from ._core import report_json_schema
 
-        if self._kind != "json_schema":
+        if not isinstance(self._expr, dict) or "json_schema" not in self._expr:
             raise PunchcardError("Only the grammar of a JSON Schema has a report", hint="Use Grammar.from_json_schema")
-
-        return report_from_core(report_json_schema(self._text, self._options))
+        part = self._expr["json_schema"]
+        return report_from_core(report_json_schema(part["schema"], json.dumps(part.get("options", {}))))
 
     def __repr__(self) -> str:
-        text = self._text if len(self._text) <= 60 else self._text[:57] + "..."
-        kind = {"json_schema": "JSON Schema", "regex": "regular expression"}[self._kind]
-        return f"<Grammar of the {kind} {text}>"
-
-
-def _white_space(value: str | int) -> int | None:
-    """None: any run. 0: none. Otherwise one more than the most characters of indentation."""
-    if value == "any":
-        return None
-    if value == "none":
-        return 0
-    if value == "bounded":
-        return _INDENTATION + 1
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 10_000:
-        return value + 1
-    raise PunchcardError(
-        f"whitespace={value!r} is no option", hint="Expected 'bounded', 'any', 'none' or a number from 0 to 10000"
-    )
+        text = json.dumps(self._expr, ensure_ascii=False)
+        return f"<Grammar {text if len(text) <= 60 else text[:57] + '...'}>"
 
 
 def schema_text(schema: Schema) -> str:

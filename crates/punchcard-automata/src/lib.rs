@@ -16,6 +16,7 @@
 
 pub mod alphabet;
 pub mod charset;
+mod copy;
 pub mod decimal;
 mod derivative;
 mod emptiness;

@@ -101,13 +101,19 @@ pub trait Machine: Debug + Send + Sync {
 impl Languages {
     /// The texts that a machine accepts.
     pub fn machine(&mut self, machine: Arc<dyn Machine>) -> Language {
+        let start = machine.start();
+        self.machine_at(machine, start.into())
+    }
+
+    /// The texts that lead a machine from a state to its end.
+    pub(crate) fn machine_at(&mut self, machine: Arc<dyn Machine>, state: Arc<[u8]>) -> Language {
         let known = self.machines.iter().position(|known| known.name() == machine.name());
         let id = known.unwrap_or_else(|| {
             self.machine_prints.push(FxBuildHasher.hash_one(machine.name()));
-            self.machines.push(machine.clone());
+            self.machines.push(machine);
             self.machines.len() - 1
         });
-        self.intern(Node::Machine(id as u32, machine.start().into()))
+        self.intern(Node::Machine(id as u32, state))
     }
 
     /// What is left of a machine's language after `c`.

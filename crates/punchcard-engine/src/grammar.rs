@@ -1,75 +1,99 @@
-//! A compiled grammar: the machine, the vocabulary, and the finished masks, shared by all matchers.
+//! A compiled grammar: a machine, the vocabulary, and the finished masks, shared by all matchers.
 
-use crate::leaf::Encoding;
-use crate::machine::{ConfigId, Machine, MachineLimits, Spelling};
+use crate::automaton::ConfigId;
+use crate::budget::Budgets;
+use crate::error::CompileError;
 use crate::mask::{Mask, set};
+use crate::options::{JsonOptions, Limits};
 use crate::vocabulary::Vocabulary;
+use crate::rules::events::{Teller, Telling};
+use crate::{Piece, json, rules};
 use hashbrown::HashMap;
-use punchcard_automata::pattern::{self, PatternError};
-use punchcard_automata::{CharSet, Language, Languages};
-use punchcard_schema::{Algebra, JsonLimits, Options, SchemaError};
+use punchcard_grammar::Expr;
+use punchcard_schema::SchemaError;
 use rustc_hash::FxBuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// White space between the tokens of JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhiteSpace {
-    /// None at all.
-    None,
-    /// At most one space, or one line break and up to so many spaces or tabs.
-    Bounded(u32),
-    /// Any run.
-    Any,
+/// What reads the text.
+#[derive(Debug)]
+pub(crate) enum Machine {
+    Json(json::Machine),
+    Rules(rules::Machine),
 }
 
-/// Everything that a caller may choose about a JSON grammar.
-#[derive(Clone, Debug)]
-pub struct JsonOptions {
-    /// Options of the schema.
-    pub schema: Options,
-    /// White space between tokens.
-    pub white_space: WhiteSpace,
-    /// White space may also stand before and after the whole text.
-    pub outer_white_space: bool,
-    /// Characters may be escaped that need not be.
-    pub any_escapes: bool,
-    /// Further documents for references, as (URI, JSON text).
-    pub resources: Vec<(String, String)>,
-    /// Limits on the text of schemas.
-    pub json_limits: JsonLimits,
-    /// Limits on what texts build up.
-    pub machine_limits: MachineLimits,
-}
-
-impl Default for JsonOptions {
-    fn default() -> Self {
-        JsonOptions {
-            schema: Options::default(),
-            white_space: WhiteSpace::Bounded(64),
-            outer_white_space: false,
-            any_escapes: false,
-            resources: Vec::new(),
-            json_limits: JsonLimits::default(),
-            machine_limits: MachineLimits::default(),
+impl Machine {
+    pub(crate) fn step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, SchemaError> {
+        match self {
+            Machine::Json(machine) => machine.step(config, byte),
+            Machine::Rules(machine) => machine.step(config, byte),
         }
     }
-}
 
-fn white_space(kind: WhiteSpace, l: &mut Languages) -> Language {
-    let set = |l: &mut Languages, chars: &str| l.set(CharSet::new(chars.chars().map(|c| (c as u32, c as u32))));
-    match kind {
-        WhiteSpace::None => Language::EPSILON,
-        WhiteSpace::Any => {
-            let any = set(l, " \t\n\r");
-            l.star(any)
+    pub(crate) fn is_accepting(&mut self, config: ConfigId) -> Result<bool, SchemaError> {
+        match self {
+            Machine::Json(machine) => Ok(machine.is_accepting(config)),
+            Machine::Rules(machine) => machine.is_accepting(config),
         }
-        WhiteSpace::Bounded(most) => {
-            let blank = set(l, " \t");
-            let indentation = l.repeat(blank, 0, most);
-            let line = l.literal("\n");
-            let line = l.concat(line, indentation);
-            let space = l.literal(" ");
-            l.union([Language::EPSILON, space, line])
+    }
+
+    /// The configuration after a token: `bytes` is what it spells, if it is text.
+    pub(crate) fn step_token(&mut self, config: ConfigId, id: u32, bytes: Option<&[u8]>) -> Result<ConfigId, SchemaError> {
+        match self {
+            Machine::Rules(machine) => machine.step_token(config, id, bytes),
+            Machine::Json(machine) => {
+                let mut at = if bytes.is_some() { config } else { ConfigId::DEAD };
+                for &byte in bytes.unwrap_or_default() {
+                    at = machine.step(at, byte)?;
+                    if at == ConfigId::DEAD {
+                        break;
+                    }
+                }
+                Ok(at)
+            }
+        }
+    }
+
+    pub(crate) fn fill_mask(
+        &mut self,
+        vocabulary: &Vocabulary,
+        config: ConfigId,
+        words: &mut [u32],
+    ) -> Result<(), SchemaError> {
+        match self {
+            Machine::Json(machine) => machine.fill_mask(vocabulary, config, words),
+            Machine::Rules(machine) => machine.fill_mask(vocabulary, config, words),
+        }
+    }
+
+    /// Whether tokens may come next that are no text.
+    fn asks_for_tokens(&mut self, config: ConfigId) -> Result<bool, SchemaError> {
+        match self {
+            Machine::Json(_) => Ok(false),
+            Machine::Rules(machine) => Ok(!machine.token_exits(config)?.is_empty()),
+        }
+    }
+
+    pub(crate) fn completion(&mut self, config: ConfigId) -> Result<Option<Vec<Piece>>, SchemaError> {
+        match self {
+            Machine::Json(machine) => {
+                let bytes = machine.completion(config)?;
+                Ok(bytes.map(|bytes| if bytes.is_empty() { Vec::new() } else { vec![Piece::Bytes(bytes)] }))
+            }
+            Machine::Rules(machine) => machine.completion(config),
+        }
+    }
+
+    fn readings(&self, config: ConfigId) -> usize {
+        match self {
+            Machine::Json(machine) => machine.readings_of(config).len(),
+            Machine::Rules(machine) => machine.readings_of(config).len(),
+        }
+    }
+
+    fn memory_size(&self) -> usize {
+        match self {
+            Machine::Json(machine) => machine.memory_size(),
+            Machine::Rules(machine) => machine.memory_size(),
         }
     }
 }
@@ -79,76 +103,66 @@ struct Inner {
     machine: Machine,
     masks: HashMap<ConfigId, Mask, FxBuildHasher>,
     mask_bytes: usize,
+    budgets: Budgets,
+    /// Made when events are asked for.
+    teller: Option<Teller>,
 }
 
 /// A grammar compiled for a vocabulary. Cheap to clone; the caches behind it grow as texts visit new states.
 #[derive(Clone, Debug)]
 pub struct CompiledGrammar {
     vocabulary: Arc<Vocabulary>,
+    source: Arc<(Expr, Limits)>,
     inner: Arc<Mutex<Inner>>,
     start: ConfigId,
 }
 
-/// Groups of a regular expression within each other, and the bytes of stack that reading them takes.
-const MOST_GROUPS_WITHIN_EACH_OTHER: usize = 10_000;
-const PATTERN_STACK: usize = 256 << 20;
-
 /// Most bytes of finished masks that a grammar keeps.
 const MASK_CACHE_BYTES: usize = 16 << 20;
 
+/// Bytes of stack that compiling may take: expressions and regular expressions nest.
+const COMPILE_STACK: usize = 256 << 20;
+
 impl CompiledGrammar {
-    /// Compiles a JSON Schema given as JSON text.
-    pub fn json_schema(vocabulary: Arc<Vocabulary>, schema: &str, options: &JsonOptions) -> Result<Self, SchemaError> {
-        let (algebra, formula) = Algebra::new(
-            schema,
-            &options.resources,
-            options.schema.clone(),
-            options.json_limits,
-            vocabulary.alphabet(),
-        )?;
-        let machine = Machine::new(algebra, formula, options.machine_limits, |languages| {
-            let space = white_space(options.white_space, languages);
-            Spelling {
-                encoding: if options.any_escapes { Encoding::Escaped } else { Encoding::Minimal },
-                space,
-                outer_space: if options.outer_white_space { space } else { Language::EPSILON },
+    /// Compiles a grammar expression.
+    pub fn new(vocabulary: Arc<Vocabulary>, expr: Expr, limits: &Limits) -> Result<Self, CompileError> {
+        let machine = stacker::grow(COMPILE_STACK, || match &expr {
+            Expr::JsonSchema { schema, options } => {
+                let options = JsonOptions::from_map(options, limits)?;
+                Ok::<_, CompileError>(Machine::Json(options.machine(schema, &vocabulary)?))
             }
-        });
-        let start = machine.start();
-        let inner = Inner { machine, masks: HashMap::default(), mask_bytes: 0 };
-        Ok(CompiledGrammar { vocabulary, inner: Arc::new(Mutex::new(inner)), start })
-    }
-
-    /// Compiles a regular expression, ECMA-262 in Unicode mode, which the whole text matches.
-    pub fn regex(vocabulary: Arc<Vocabulary>, source: &str, options: &JsonOptions) -> Result<Self, PatternError> {
-        // Deep nesting is read with a stack of its own.
-        stacker::grow(PATTERN_STACK, || Self::regex_within_stack(vocabulary, source, options))
-    }
-
-    fn regex_within_stack(
-        vocabulary: Arc<Vocabulary>,
-        source: &str,
-        options: &JsonOptions,
-    ) -> Result<Self, PatternError> {
-        let reading = pattern::Options { max_nesting: MOST_GROUPS_WITHIN_EACH_OTHER, ..Default::default() };
-        let pattern = pattern::parse(source, &reading)?;
-        let refused = |error: SchemaError| PatternError::new(0, error.message);
-        let (mut algebra, _) =
-            Algebra::new("true", &[], options.schema.clone(), options.json_limits, vocabulary.alphabet())
-                .map_err(refused)?;
-        let language = pattern.full(&mut algebra.languages)?;
-        if !algebra.languages.is_viable(language).map_err(|limit| refused(limit.into()))? {
-            return Err(PatternError::new(0, "no text matches it".to_string()));
-        }
-        let machine = Machine::for_texts(algebra, language, options.machine_limits);
-        let start = machine.start();
-        let inner = Inner { machine, masks: HashMap::default(), mask_bytes: 0 };
-        Ok(CompiledGrammar { vocabulary, inner: Arc::new(Mutex::new(inner)), start })
+            _ => {
+                let lowered = rules::lower::lower(&expr, &vocabulary, limits, false)?;
+                Ok(Machine::Rules(rules::Machine::new(lowered, limits.machine())?))
+            }
+        })?;
+        let start = match &machine {
+            Machine::Json(machine) => machine.start(),
+            Machine::Rules(machine) => machine.start(),
+        };
+        let inner = Inner { machine, masks: HashMap::default(), mask_bytes: 0, budgets: Budgets::default(), teller: None };
+        let source = Arc::new((expr, *limits));
+        Ok(CompiledGrammar { vocabulary, source, inner: Arc::new(Mutex::new(inner)), start })
     }
 
     /// The vocabulary that the grammar was compiled for.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary
+    }
+
+    /// Equal for clones of one compiled grammar, which share their caches.
+    pub fn address(&self) -> usize {
+        Arc::as_ptr(&self.inner) as usize
+    }
+
+    /// The expression that was compiled.
+    pub fn expr(&self) -> &Expr {
+        &self.source.0
+    }
+
+    /// The limits that it was compiled with.
+    pub fn limits(&self) -> &Limits {
+        &self.source.1
     }
 
     /// The configuration before the first byte.
@@ -176,7 +190,7 @@ impl CompiledGrammar {
         }
         words.fill(0);
         inner.machine.fill_mask(&self.vocabulary, config, words)?;
-        if inner.machine.is_accepting(config) {
+        if inner.machine.is_accepting(config)? {
             self.vocabulary.eos().iter().for_each(|&id| set(words, id));
         }
         let mask = Mask::of(words);
@@ -202,27 +216,81 @@ impl CompiledGrammar {
         Ok(Some(at))
     }
 
+    /// The configuration after a token that is text, or that the grammar asks for by id; `None` if it cannot follow.
+    pub fn advance_token(&self, config: ConfigId, id: u32) -> Result<Option<ConfigId>, SchemaError> {
+        let next = self.lock().machine.step_token(config, id, self.vocabulary.text_token(id))?;
+        Ok((next != ConfigId::DEAD).then_some(next))
+    }
+
     /// In how many ways the text so far can be read: the readings of the configuration.
     pub fn readings(&self, config: ConfigId) -> usize {
-        self.lock().machine.readings_of(config).len()
+        self.lock().machine.readings(config)
     }
 
     /// Whether the text may end in this configuration.
-    pub fn is_accepting(&self, config: ConfigId) -> bool {
+    pub fn is_accepting(&self, config: ConfigId) -> Result<bool, SchemaError> {
         self.lock().machine.is_accepting(config)
     }
 
-    /// Bytes after which the text may end; `None` if no example was found within the limits.
-    pub fn completion(&self, config: ConfigId) -> Result<Option<Vec<u8>>, SchemaError> {
+    /// What has to come until the text may end; `None` if no example was found within the limits.
+    pub fn completion(&self, config: ConfigId) -> Result<Option<Vec<Piece>>, SchemaError> {
         self.lock().machine.completion(config)
     }
 
-    /// The bytes that every text must go on with, and where they lead. Stops where the text may end, or where more than
-    /// `most` bytes are forced.
+    /// Tokens that complete the text; `None` if no example was found within the limits.
+    pub fn plan(&self, config: ConfigId) -> Result<Option<Arc<[u32]>>, SchemaError> {
+        let inner = &mut *self.lock();
+        inner.budgets.plan(&mut inner.machine, &self.vocabulary, config)
+    }
+
+    /// Whether so many tokens are enough to complete the text.
+    pub fn needs_at_most(&self, config: ConfigId, tokens: u32) -> Result<bool, SchemaError> {
+        let inner = &mut *self.lock();
+        inner.budgets.needs_at_most(&mut inner.machine, &self.vocabulary, config, tokens)
+    }
+
+    /// Writes the mask of those tokens after which the text can be completed, `tokens` in all, over a row.
+    pub fn fill_mask_within(&self, config: ConfigId, tokens: u32, words: &mut [u32]) -> Result<(), SchemaError> {
+        self.fill_mask(config, words)?;
+        let inner = &mut *self.lock();
+        inner.budgets.restrict(&mut inner.machine, &self.vocabulary, config, tokens, words)
+    }
+
+    /// Where events begin to be told.
+    pub(crate) fn start_telling(&self) -> Result<Telling, CompileError> {
+        let inner = &mut *self.lock();
+        let teller = match &mut inner.teller {
+            Some(teller) => teller,
+            None => {
+                let (expr, limits) = &*self.source;
+                let teller = stacker::grow(COMPILE_STACK, || Teller::new(expr, &self.vocabulary, limits))?;
+                inner.teller.insert(teller)
+            }
+        };
+        Ok(teller.start()?)
+    }
+
+    /// What is told after a token, or a text.
+    pub(crate) fn tell(&self, telling: &Telling, id: Option<u32>, bytes: Option<&[u8]>) -> Result<Telling, SchemaError> {
+        match &mut self.lock().teller {
+            Some(teller) => teller.take(telling, id, bytes),
+            None => Ok(telling.clone()),
+        }
+    }
+
+    /// What is told at the end of the text.
+    pub(crate) fn tell_end(&self, telling: &Telling) -> Result<Telling, SchemaError> {
+        match &mut self.lock().teller {
+            Some(teller) => teller.finish(telling),
+            None => Ok(telling.clone()),
+        }
+    }
+
+    /// The bytes that every text must go on with. Stops where the text may end, or where more than `most` bytes are forced.
     pub fn forced(&self, config: ConfigId, most: usize) -> Result<Vec<u8>, SchemaError> {
         let machine = &mut self.lock().machine;
         let (mut at, mut out) = (config, Vec::new());
-        while out.len() < most && !machine.is_accepting(at) {
+        while out.len() < most && !machine.is_accepting(at)? && !machine.asks_for_tokens(at)? {
             let mut only = None;
             for byte in 0..=255u8 {
                 let next = machine.step(at, byte)?;

@@ -165,6 +165,31 @@ impl Leaves {
         })
     }
 
+    /// Bytes that complete a character or an escape, the leaf after them, and the character.
+    pub fn whole_character(
+        &mut self,
+        languages: &mut Languages,
+        leaf: LeafId,
+    ) -> Result<(Vec<u8>, LeafId, Option<u32>), LimitExceeded> {
+        let (mut bytes, mut leaf, mut completed) = (Vec::new(), leaf, None);
+        while self.language(leaf).is_none() {
+            // All ways from within a character lead to a character.
+            let mut way = None;
+            for byte in 0..=255u8 {
+                let next = self.step(languages, leaf, byte)?;
+                if next != LeafId::DEAD && next != LeafId::CLOSED {
+                    way = Some((byte, next));
+                    break;
+                }
+            }
+            let Some((byte, next)) = way else { break };
+            completed = self.completed(leaf, byte);
+            bytes.push(byte);
+            leaf = next;
+        }
+        Ok((bytes, leaf, completed))
+    }
+
     /// The character that the byte completes, if it does.
     pub fn completed(&self, leaf: LeafId, byte: u8) -> Option<u32> {
         let state = self.states[leaf.0 as usize];

@@ -1,19 +1,45 @@
-//! The engine: from a schema to the tokens that may come next.
+//! The engine: from a grammar to the tokens that may come next.
 //!
-//! [`machine`] reads bytes; [`mask`] lifts it to the tokens of a [`vocabulary`]; [`grammar`] keeps both with their caches,
-//! and a [`matcher`] follows one sequence. Nothing here knows of schemas but through their algebra, and nothing in the
-//! algebra knows of tokens.
+//! [`json`] and [`rules`] are the two machines that read bytes, JSON under a schema and grammars of rules, in which JSON
+//! may be a part; each is a lazy [`automaton`] and lifts itself to the tokens of a [`vocabulary`]. A [`grammar`] holds one with
+//! its finished masks, and a [`matcher`] follows one sequence. Nothing in the algebra of schemas and in the notations of
+//! grammars knows of tokens.
 
-pub mod completion;
+pub mod automaton;
+pub mod batch;
+mod budget;
+pub mod error;
 pub mod grammar;
+pub mod json;
 pub mod leaf;
-pub mod machine;
 pub mod mask;
 pub mod matcher;
+pub mod options;
+pub mod rules;
+mod serial;
 pub mod trie;
 pub mod vocabulary;
 
-pub use grammar::{CompiledGrammar, JsonOptions, WhiteSpace};
-pub use machine::{ConfigId, MachineLimits};
-pub use matcher::Matcher;
+pub use automaton::ConfigId;
+pub use error::CompileError;
+pub use grammar::CompiledGrammar;
+pub use matcher::{BudgetError, Matcher};
+pub use rules::events::Event;
+pub use options::{JsonOptions, Limits, WhiteSpace};
 pub use vocabulary::{Vocabulary, VocabularyError};
+
+use punchcard_schema::SchemaError;
+
+/// A part of a text that mixes bytes and tokens which are no text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Text.
+    Bytes(Vec<u8>),
+    /// A token, by id.
+    Token(u32),
+}
+
+/// A limit was passed that has no place in a text.
+pub(crate) fn limit_error(limit: &'static str, value: usize, hint: &str) -> SchemaError {
+    SchemaError::limit(limit, value, "", hint)
+}

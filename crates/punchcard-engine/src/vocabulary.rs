@@ -1,6 +1,7 @@
 //! A model's vocabulary: the bytes of each token, as a trie, and which ids are special.
 
-use crate::mask::LeafMask;
+use crate::json::mask::LeafMask;
+use crate::rules::mask::TerminalMask;
 use crate::trie::Trie;
 use hashbrown::HashMap;
 use punchcard_automata::CharSet;
@@ -30,7 +31,9 @@ pub struct Vocabulary {
     alphabet: Option<CharSet>,
     /// Masks inside strings depend on the language of the string alone, so they are shared by all grammars. The key is a
     /// structural hash of the language.
-    pub(crate) leaf_masks: Mutex<HashMap<u64, Arc<LeafMask>, FxBuildHasher>>,
+    pub(crate) leaf_masks: Shared<LeafMask>,
+    /// The same for terminals of grammars.
+    pub(crate) terminal_masks: Shared<TerminalMask>,
 }
 
 impl Vocabulary {
@@ -73,7 +76,7 @@ impl Vocabulary {
         let texts = tokens.iter().enumerate().filter(|(id, _)| is_text[*id]);
         let trie = Trie::new(texts.map(|(id, bytes)| (&**bytes, id as u32)));
         let alphabet = alphabet(&trie);
-        Ok(Vocabulary { tokens, size, eos, special, trie, alphabet, leaf_masks: Mutex::default() })
+        Ok(Vocabulary { tokens, size, eos, special, trie, alphabet, leaf_masks: Shared::default(), terminal_masks: Shared::default() })
     }
 
     /// The width of the logits and of the bitmask, in tokens.
@@ -114,18 +117,82 @@ impl Vocabulary {
         let special = self.eos.binary_search(&id).is_ok() || self.special.binary_search(&id).is_ok();
         (!special && !bytes.is_empty() && bytes.len() <= usize::from(u16::MAX)).then_some(bytes)
     }
+}
 
-    /// The shared mask under a key, built if it is not there yet.
-    pub(crate) fn leaf_mask<E>(
-        &self,
-        key: u64,
-        build: impl FnOnce() -> Result<LeafMask, E>,
-    ) -> Result<Arc<LeafMask>, E> {
-        if let Some(mask) = self.leaf_masks.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+impl Vocabulary {
+    /// The tokens that are a beginning of `bytes`, as (length, id), the shortest first; and whether there is a longer token
+    /// that begins with all of `bytes`.
+    fn beginnings(&self, bytes: &[u8]) -> (Vec<(usize, u32)>, bool) {
+        let nodes = self.trie.nodes();
+        let (mut at, mut end, mut out) = (0, nodes.len(), Vec::new());
+        for (i, &byte) in bytes.iter().enumerate() {
+            while at < end && nodes[at].byte != byte {
+                at = nodes[at].end as usize;
+            }
+            if at >= end {
+                return (out, false);
+            }
+            out.extend(self.trie.tokens_at(at).first().map(|&id| (i + 1, id)));
+            (at, end) = (at + 1, nodes[at].end as usize);
+        }
+        (out, at < end)
+    }
+
+    /// The fewest tokens that spell the bytes; `None` if no tokens do.
+    pub fn fewest_tokens(&self, bytes: &[u8]) -> Option<Vec<u32>> {
+        // From each place on: how many tokens are needed, and the first of them.
+        let mut best: Vec<Option<(u32, usize, u32)>> = vec![None; bytes.len() + 1];
+        best[bytes.len()] = Some((0, 0, 0));
+        let longest = self.trie.max_depth();
+        for start in (0..bytes.len()).rev() {
+            let reach = bytes.len().min(start + longest);
+            let ways = self.beginnings(&bytes[start..reach]).0.into_iter();
+            let ways = ways.filter_map(|(length, id)| best[start + length].map(|(count, ..)| (count + 1, length, id)));
+            best[start] = ways.min_by_key(|&(count, length, _)| (count, usize::MAX - length));
+        }
+        let (mut at, mut out) = (0, Vec::new());
+        while at < bytes.len() {
+            let (_, length, id) = best[at]?;
+            out.push(id);
+            at += length;
+        }
+        Some(out)
+    }
+
+    /// The longest token at each place, as far as no longer one could begin there that goes beyond the bytes.
+    pub fn settled_tokens(&self, bytes: &[u8]) -> Vec<u32> {
+        let (mut at, mut out) = (0, Vec::new());
+        while at < bytes.len() {
+            let (ways, longer) = self.beginnings(&bytes[at..]);
+            let Some(&(length, id)) = ways.last() else { break };
+            if longer {
+                break;
+            }
+            out.push(id);
+            at += length;
+        }
+        out
+    }
+}
+
+/// Masks that all grammars of a vocabulary share, by key.
+#[derive(Debug)]
+pub(crate) struct Shared<M>(Mutex<HashMap<u64, Arc<M>, FxBuildHasher>>);
+
+impl<M> Default for Shared<M> {
+    fn default() -> Self {
+        Shared(Mutex::default())
+    }
+}
+
+impl<M> Shared<M> {
+    /// The mask under a key, built if it is not there yet.
+    pub(crate) fn get<E>(&self, key: u64, build: impl FnOnce() -> Result<M, E>) -> Result<Arc<M>, E> {
+        if let Some(mask) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(mask.clone());
         }
         let mask = Arc::new(build()?);
-        let mut masks = self.leaf_masks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut masks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A mask of 128,000 tokens is 16 kB: at most some 16 MB.
         if masks.len() >= 1_000 {
             masks.clear();

@@ -5,12 +5,19 @@
 //! is said at each variant; how it is run is the engine's business.
 //!
 //! * [`expr`]: the expressions.
-//! * [`lark`]: grammars of Lark.
+//! * [`ebnf`]: GBNF, XGrammar's EBNF and that of the W3C, read by one parser.
+//! * [`lark`]: Lark's grammars, with llguidance's additions.
+//! * [`print()`]: any grammar as EBNF that reads back.
 //! * [`error`]: what can be wrong with a text, and where.
 
+mod build;
+pub mod ebnf;
 pub mod error;
 pub mod expr;
 pub mod lark;
+pub mod print;
+mod similar;
 
 pub use error::GrammarError;
 pub use expr::{Expr, Grammar, RegexSyntax};
+pub use print::{normal_form, print};

@@ -1,11 +1,13 @@
-//! Vocabularies, compiled grammars and matchers for Python.
+//! Vocabularies, compiled grammars and matchers.
 
-use crate::errors::{exception, schema_error};
+use crate::errors::{compile_error, exception, schema_error};
 use numpy::{PyArrayMethods, PyReadwriteArray2};
-use punchcard_engine::{CompiledGrammar, JsonOptions, MachineLimits, Matcher, Vocabulary, WhiteSpace};
-use punchcard_schema::draft::Draft;
-use punchcard_schema::options::SchemaLimits;
-use punchcard_schema::{Algebra, JsonLimits, NumberSpelling, Options, PropertyOrder, Status};
+use punchcard_engine::options::options_from_json;
+use punchcard_engine::{
+    BudgetError, CompileError, CompiledGrammar, JsonOptions, Limits, Matcher, Piece, Vocabulary, batch,
+};
+use punchcard_grammar::{Expr, GrammarError};
+use punchcard_schema::{Algebra, Status};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::sync::Arc;
@@ -75,134 +77,68 @@ impl PyCompiledGrammar {
     fn vocab_size(&self) -> usize {
         self.0.vocabulary().size()
     }
-}
 
-fn text_option<T: Copy>(py: Python<'_>, name: &str, value: &str, known: &[(&str, T)]) -> PyResult<T> {
-    known.iter().find(|(text, _)| *text == value).map(|(_, option)| *option).ok_or_else(|| {
-        let expected: Vec<&str> = known.iter().map(|(text, _)| *text).collect();
-        let message = format!("{name}={value:?} is no option");
-        let hint = format!("Expected one of {}", expected.join(", "));
-        exception(py, "PunchcardError", &message, &[("hint", hint)])
-    })
-}
+    /// The grammar as bytes, for `deserialize`.
+    fn serialize<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &py.detach(|| self.0.serialize()))
+    }
 
-/// The options of `punchcard.Grammar.from_json_schema`, as a dict.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub struct PyJsonOptions {
-    strict: bool,
-    draft: String,
-    resources: Vec<(String, String)>,
-    property_order: String,
-    whitespace: Option<u32>,
-    outer_whitespace: bool,
-    number_spelling: String,
-    string_escapes: String,
-    assert_formats: bool,
-    on_unsupported: String,
-    limits: PyLimits,
-}
+    /// A compiled grammar from what `serialize` made, for the same vocabulary: a `TokenizerInfo`.
+    #[staticmethod]
+    fn deserialize(py: Python<'_>, data: &[u8], tokenizer_info: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let vocabulary = tokenizer_info.getattr("vocabulary")?;
+        let vocabulary = vocabulary.cast::<PyVocabulary>()?.get().0.clone();
+        let compiled = py.detach(|| CompiledGrammar::deserialize(vocabulary, data));
+        compiled.map(PyCompiledGrammar).map_err(|error| compile_error(py, &error))
+    }
 
-/// `punchcard.Limits`, as a dict.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub struct PyLimits {
-    max_bytes: usize,
-    max_depth: usize,
-    max_alternatives: usize,
-    max_search: usize,
-    max_automaton_states: usize,
-    max_automaton_work: u64,
-    max_states: usize,
-    max_readings: usize,
-}
-
-impl PyJsonOptions {
-    fn read(self, py: Python<'_>) -> PyResult<JsonOptions> {
-        let draft = Draft::from_name(&self.draft).ok_or_else(|| {
-            let hint = "Expected 4, 6, 7, 2019-09, 2020-12 or the URI of one of them".to_string();
-            exception(py, "PunchcardError", &format!("draft={:?} is not known", self.draft), &[("hint", hint)])
-        })?;
-        let orders = [("declared", PropertyOrder::Declared), ("any", PropertyOrder::Any)];
-        let spellings = [("plain", NumberSpelling::Plain), ("any", NumberSpelling::Any)];
-        Ok(JsonOptions {
-            schema: Options {
-                draft,
-                strict: self.strict,
-                assert_formats: self.assert_formats,
-                property_order: text_option(py, "property_order", &self.property_order, &orders)?,
-                number_spelling: text_option(py, "number_spelling", &self.number_spelling, &spellings)?,
-                leave_out_unsupported: text_option(
-                    py,
-                    "on_unsupported",
-                    &self.on_unsupported,
-                    &[("error", false), ("report", true)],
-                )?,
-                limits: SchemaLimits {
-                    max_alternatives: self.limits.max_alternatives,
-                    max_search: self.limits.max_search,
-                    max_automaton_states: self.limits.max_automaton_states,
-                    max_automaton_work: self.limits.max_automaton_work,
-                },
-            },
-            white_space: match self.whitespace {
-                None => WhiteSpace::Any,
-                Some(0) => WhiteSpace::None,
-                Some(most) => WhiteSpace::Bounded(most - 1),
-            },
-            outer_white_space: self.outer_whitespace,
-            any_escapes: text_option(py, "string_escapes", &self.string_escapes, &[("minimal", false), ("any", true)])?,
-            resources: self.resources,
-            json_limits: JsonLimits { max_depth: self.limits.max_depth, max_bytes: self.limits.max_bytes },
-            machine_limits: MachineLimits {
-                max_states: self.limits.max_states,
-                max_readings: self.limits.max_readings,
-            },
-        })
+    /// The JSON form of the grammar expression.
+    fn expr_json(&self, py: Python<'_>) -> String {
+        py.detach(|| self.0.expr().to_json())
     }
 }
 
-/// Compiles a JSON Schema, given as JSON text, for a vocabulary.
+
+/// Compiles a grammar expression, given in its JSON form, for a vocabulary.
 #[pyfunction]
-pub fn compile_json_schema(
+pub fn compile_grammar(
     py: Python<'_>,
     vocabulary: &PyVocabulary,
-    schema: &str,
-    options: PyJsonOptions,
+    expr: &str,
+    limits: &str,
 ) -> PyResult<PyCompiledGrammar> {
-    let options = options.read(py)?;
-    let compiled = py.detach(|| CompiledGrammar::json_schema(vocabulary.0.clone(), schema, &options));
-    compiled.map(PyCompiledGrammar).map_err(|error| schema_error(py, &error))
+    let compiled = py.detach(|| {
+        let limits = read_limits(limits)?;
+        CompiledGrammar::new(vocabulary.0.clone(), Expr::from_json(expr)?, &limits)
+    });
+    compiled.map(PyCompiledGrammar).map_err(|error| compile_error(py, &error))
 }
 
-/// Compiles a regular expression for a vocabulary.
+fn read_limits(limits: &str) -> Result<Limits, CompileError> {
+    let read = serde_json::from_str(limits);
+    read.map_err(|error| GrammarError::new(format!("A limit is wrong: {error}")).into())
+}
+
+/// Raises an error if the options of a JSON Schema, given as JSON text, are not all right.
 #[pyfunction]
-pub fn compile_regex(
-    py: Python<'_>,
-    vocabulary: &PyVocabulary,
-    pattern: &str,
-    options: PyJsonOptions,
-) -> PyResult<PyCompiledGrammar> {
-    let options = options.read(py)?;
-    let compiled = py.detach(|| CompiledGrammar::regex(vocabulary.0.clone(), pattern, &options));
-    compiled.map(PyCompiledGrammar).map_err(|error| {
-        let message = format!("The regular expression {pattern:?} cannot be used: {}", error.message);
-        let mut fields = vec![("column", (error.offset + 1).to_string()), ("excerpt", pattern.to_string())];
-        fields.extend(error.hint.map(|hint| ("hint", hint.to_string())));
-        exception(py, "GrammarError", &message, &fields)
-    })
+pub fn check_json_options(py: Python<'_>, options: &str) -> PyResult<()> {
+    read_options(options).map(|_| ()).map_err(|error| compile_error(py, &error))
+}
+
+fn read_options(options: &str) -> Result<JsonOptions, CompileError> {
+    Ok(JsonOptions::from_map(&options_from_json(options)?, &Limits::default())?)
 }
 
 /// What a JSON Schema becomes, without a vocabulary; see `punchcard.report.Report`.
 #[pyfunction]
-pub fn report_json_schema<'py>(py: Python<'py>, schema: &str, options: PyJsonOptions) -> PyResult<Bound<'py, PyDict>> {
-    let options = options.read(py)?;
+pub fn report_json_schema<'py>(py: Python<'py>, schema: &str, options: &str) -> PyResult<Bound<'py, PyDict>> {
     let report = py.detach(|| {
+        let options = read_options(options)?;
         let (mut algebra, root) =
-            Algebra::new(schema, &options.resources, options.schema.clone(), options.json_limits, None)?;
-        algebra.report(root)
+            Algebra::new(schema, &options.resources, options.schema.clone(), options.limits.json(), None)?;
+        Ok(algebra.report(root)?)
     });
-    let report = report.map_err(|error| schema_error(py, &error))?;
+    let report = report.map_err(|error| compile_error(py, &error))?;
     let entries = report.entries.into_iter().map(|entry| {
         let status = match entry.status {
             Status::Enforced => "enforced",
@@ -224,47 +160,128 @@ pub fn report_json_schema<'py>(py: Python<'py>, schema: &str, options: PyJsonOpt
 
 /// Follows one sequence of tokens through a grammar.
 #[pyclass(name = "GrammarMatcher", module = "punchcard._core")]
-pub struct PyMatcher(Matcher);
+pub struct PyMatcher {
+    matcher: Matcher,
+    max_rollback_tokens: Option<usize>,
+}
+
+/// A row of a bitmask as the words that the engine writes.
+fn row_of<'a>(
+    py: Python<'_>,
+    view: &'a mut numpy::ndarray::ArrayViewMut2<'_, i32>,
+    index: usize,
+    words: usize,
+) -> PyResult<&'a mut [u32]> {
+    if index >= view.nrows() || view.ncols() != words {
+        let message = format!(
+            "The bitmask has the shape [{}, {}]; row {index} of [batch, {words}] is needed",
+            view.nrows(),
+            view.ncols()
+        );
+        let hint = "Use punchcard.allocate_token_bitmask(batch, vocab_size)".to_string();
+        return Err(exception(py, "MatcherError", &message, &[("hint", hint)]));
+    }
+    let (columns, start) = (view.ncols(), index * view.ncols());
+    let Some(all) = view.as_slice_mut() else {
+        return Err(exception(py, "MatcherError", "The rows of the bitmask are not contiguous", &[]));
+    };
+    // A bitmask is bits: the sign of a word means nothing.
+    Ok(bytemuck::cast_slice_mut(&mut all[start..start + columns]))
+}
+
+impl PyMatcher {
+    /// Whether a filled row forbids any token.
+    fn forbids(&self, row: &[u32]) -> bool {
+        let size = self.matcher.grammar().vocabulary().size();
+        row.iter().map(|w| w.count_ones() as usize).sum::<usize>() < size
+    }
+
+    fn words(&self) -> usize {
+        self.matcher.grammar().vocabulary().mask_words()
+    }
+}
 
 #[pymethods]
 impl PyMatcher {
     #[new]
-    fn new(grammar: &PyCompiledGrammar) -> Self {
-        PyMatcher(Matcher::new(grammar.0.clone()))
+    #[pyo3(signature = (compiled_grammar, *, max_rollback_tokens = -1, token_budget = None, events = false))]
+    fn new(
+        py: Python<'_>,
+        compiled_grammar: &PyCompiledGrammar,
+        max_rollback_tokens: i64,
+        token_budget: Option<u32>,
+        events: bool,
+    ) -> PyResult<Self> {
+        let made = py.detach(|| Matcher::new(compiled_grammar.0.clone(), token_budget));
+        let mut matcher = made.map_err(|error| match error {
+            BudgetError::Limit(error) => schema_error(py, &error),
+            BudgetError::TooSmall { minimum } => {
+                let budget = token_budget.unwrap_or(0);
+                let message = format!("token_budget={budget} is too small: the shortest answer that is known takes {minimum} tokens");
+                let fields = [("hint", format!("Allow at least {minimum}")), ("minimum", minimum.to_string())];
+                exception(py, "BudgetError", &message, &fields)
+            }
+            BudgetError::Unknown => {
+                let hint = "Leave out token_budget, or simplify the grammar".to_string();
+                exception(py, "BudgetError", "No complete answer is known, so none can be promised", &[("hint", hint)])
+            }
+        })?;
+        if events {
+            py.detach(|| matcher.tell_events()).map_err(|error| compile_error(py, &error))?;
+        }
+        Ok(PyMatcher { matcher, max_rollback_tokens: usize::try_from(max_rollback_tokens).ok() })
     }
 
-    /// Writes which tokens may come next into row `index` of `bitmask` (int32 [batch, ceil(vocab_size / 32)]; bit `id % 32`
-    /// of word `id // 32` stands for token `id`). Returns whether the mask needs to be applied: False if every token is
-    /// allowed.
+    /// Writes which tokens may come next into row `index` of `bitmask`.
     #[pyo3(signature = (bitmask, index = 0))]
     fn fill_next_token_bitmask(&self, py: Python<'_>, bitmask: &Bound<'_, PyAny>, index: usize) -> PyResult<bool> {
         let mut array = writable(py, bitmask)?;
         let mut view = array.as_array_mut();
-        let words = self.0.grammar().vocabulary().mask_words();
-        if index >= view.nrows() || view.ncols() != words {
-            let message = format!(
-                "The bitmask has the shape [{}, {}]; row {index} of [batch, {words}] is needed",
-                view.nrows(),
-                view.ncols()
-            );
-            let hint = "Use punchcard.allocate_token_bitmask(batch, vocab_size)".to_string();
-            return Err(exception(py, "MatcherError", &message, &[("hint", hint)]));
+        let row = row_of(py, &mut view, index, self.words())?;
+        py.detach(|| self.matcher.fill_mask(row)).map_err(|error| schema_error(py, &error))?;
+        Ok(self.forbids(row))
+    }
+
+    /// Masks of a chain or tree of drafted tokens.
+    #[pyo3(signature = (bitmask, token_ids, parents = None, index = 0))]
+    fn fill_draft_bitmask(
+        &self,
+        py: Python<'_>,
+        bitmask: &Bound<'_, PyAny>,
+        token_ids: Vec<i64>,
+        parents: Option<Vec<i64>>,
+        index: usize,
+    ) -> PyResult<Vec<bool>> {
+        let parents = parents.unwrap_or_else(|| (-1..token_ids.len() as i64 - 1).collect());
+        let wrong = |message: String| exception(py, "MatcherError", &message, &[]);
+        if parents.len() != token_ids.len() {
+            return Err(wrong(format!("{} parents do not fit {} tokens", parents.len(), token_ids.len())));
         }
-        let mut row = view.row_mut(index);
-        let Some(row) = row.as_slice_mut() else {
-            return Err(exception(py, "MatcherError", "The rows of the bitmask are not contiguous", &[]));
-        };
-        // A bitmask is bits: the sign of a word means nothing.
-        let row: &mut [u32] = bytemuck::cast_slice_mut(row);
-        let size = self.0.grammar().vocabulary().size();
-        py.detach(|| self.0.fill_mask(row)).map_err(|error| schema_error(py, &error))?;
-        Ok(row.iter().map(|w| w.count_ones() as usize).sum::<usize>() < size)
+        let mut drafted = Vec::with_capacity(token_ids.len());
+        for (i, (&id, &parent)) in token_ids.iter().zip(&parents).enumerate() {
+            let earlier = usize::try_from(parent).ok();
+            if parent < -1 || earlier.is_some_and(|parent| parent >= i) {
+                return Err(wrong(format!("The parent of token {i} is {parent}; it must be an earlier token, or -1")));
+            }
+            // An id that no vocabulary has is never legal.
+            drafted.push((u32::try_from(id).unwrap_or(u32::MAX), earlier));
+        }
+        let mut array = writable(py, bitmask)?;
+        let mut view = array.as_array_mut();
+        let words = self.words();
+        row_of(py, &mut view, index + token_ids.len(), words)?;
+        let Some(all) = view.as_slice_mut() else { return Err(wrong("The rows are not contiguous".into())) };
+        let all: &mut [u32] = bytemuck::cast_slice_mut(&mut all[index * words..]);
+        let filled = py.detach(|| {
+            self.matcher.fill_draft_masks(&drafted, |row, fill| fill(&mut all[row * words..(row + 1) * words]))
+        });
+        filled.map_err(|error| schema_error(py, &error))
     }
 
     /// Takes a token. False if it cannot come next; then nothing has changed.
     fn accept_token(&mut self, py: Python<'_>, token_id: i64) -> PyResult<bool> {
         match u32::try_from(token_id) {
-            Ok(id) => self.0.accept_token(id).map_err(|error| schema_error(py, &error)),
+            Ok(id) => self.matcher.accept_token(id).map_err(|error| schema_error(py, &error)),
             Err(_) => Ok(false),
         }
     }
@@ -272,73 +289,192 @@ impl PyMatcher {
     /// Takes text (str or bytes) as one step. False if it cannot come next; then nothing has changed.
     fn accept_string(&mut self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<bool> {
         let result = match text.extract::<&[u8]>() {
-            Ok(bytes) => self.0.accept_bytes(bytes),
-            Err(_) => self.0.accept_bytes(text.extract::<String>()?.as_bytes()),
+            Ok(bytes) => self.matcher.accept_bytes(bytes),
+            Err(_) => self.matcher.accept_bytes(text.extract::<String>()?.as_bytes()),
         };
         result.map_err(|error| schema_error(py, &error))
+    }
+
+    /// How many of the tokens, from the first on, could be taken.
+    fn validate_tokens(&self, py: Python<'_>, token_ids: Vec<i64>) -> PyResult<usize> {
+        let ids: Vec<u32> = token_ids.iter().map(|&id| u32::try_from(id).unwrap_or(u32::MAX)).collect();
+        py.detach(|| self.matcher.validate_tokens(&ids)).map_err(|error| schema_error(py, &error))
     }
 
     /// In how many ways the text so far can be read. Masks cost in proportion to it.
     #[getter]
     fn num_readings(&self) -> usize {
-        self.0.readings()
+        self.matcher.readings()
+    }
+
+    /// How many steps can be rolled back.
+    #[getter]
+    fn num_steps(&self) -> usize {
+        self.matcher.steps()
+    }
+
+    /// Tokens that may still be taken under the token budget; None without one.
+    #[getter]
+    fn budget_left(&self) -> Option<u32> {
+        self.matcher.budget_left()
+    }
+
+    /// The events of the text so far that are certain, from the `first` on.
+    #[pyo3(signature = (first = 0))]
+    fn events<'py>(&self, py: Python<'py>, first: usize) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let Some(events) = self.matcher.events(first) else {
+            let hint = "Make the matcher with events=True".to_string();
+            return Err(exception(py, "MatcherError", "This matcher tells no events", &[("hint", hint)]));
+        };
+        let class = py.import("punchcard.events")?.getattr("Event")?;
+        let made = events.iter().map(|event| {
+            let what = if event.is_end { "end" } else { "begin" };
+            class.call1((&*event.kind, &*event.name, what, event.position))
+        });
+        made.collect()
     }
 
     /// Whether the text may end here.
-    fn is_accepting(&self) -> bool {
-        self.0.is_accepting()
+    fn is_accepting(&self, py: Python<'_>) -> PyResult<bool> {
+        self.matcher.is_accepting().map_err(|error| schema_error(py, &error))
     }
 
     /// Whether an end token was taken.
     fn is_terminated(&self) -> bool {
-        self.0.is_terminated()
+        self.matcher.is_terminated()
     }
 
     /// Takes back the last `num_tokens` steps.
+    #[pyo3(signature = (num_tokens = 1))]
     fn rollback(&mut self, py: Python<'_>, num_tokens: usize) -> PyResult<()> {
-        if self.0.rollback(num_tokens) {
+        if let Some(most) = self.max_rollback_tokens.filter(|&most| num_tokens > most) {
+            let message = format!("Cannot roll back {num_tokens} steps: max_rollback_tokens={most}");
+            return Err(exception(py, "MatcherError", &message, &[]));
+        }
+        if self.matcher.rollback(num_tokens) {
             return Ok(());
         }
-        let message = format!("Cannot roll back {num_tokens} steps: only {} were taken", self.0.steps());
+        let message = format!("Cannot roll back {num_tokens} steps: only {} were taken", self.matcher.steps());
         Err(exception(py, "MatcherError", &message, &[]))
     }
 
     /// An independent matcher at the same place.
     fn fork(&self) -> Self {
-        PyMatcher(self.0.clone())
+        PyMatcher { matcher: self.matcher.clone(), max_rollback_tokens: self.max_rollback_tokens }
     }
 
     /// Back to the beginning.
     fn reset(&mut self) {
-        self.0.reset();
+        self.matcher.reset();
     }
 
     /// Bytes that complete the text, a short way if not the shortest; empty if it may end here.
     fn find_completion<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let found = py.detach(|| self.0.completion()).map_err(|error| schema_error(py, &error))?;
-        match found {
-            Some(bytes) => Ok(PyBytes::new(py, &bytes)),
-            None => {
-                let hint = "Go on token by token".to_string();
-                Err(exception(py, "MatcherError", "No example of what is missing was found", &[("hint", hint)]))
+        let found = py.detach(|| self.matcher.completion()).map_err(|error| schema_error(py, &error))?;
+        match found.as_deref() {
+            Some([]) => Ok(PyBytes::new(py, b"")),
+            Some([Piece::Bytes(bytes)]) => Ok(PyBytes::new(py, bytes)),
+            Some(_) => {
+                let hint = "Use find_completion_tokens()".to_string();
+                Err(exception(py, "MatcherError", "The text cannot end without tokens that are no text", &[("hint", hint)]))
             }
+            None => Err(no_example(py)),
         }
+    }
+
+    /// Tokens that complete the text, a short way if not the shortest; none if it may end here.
+    fn find_completion_tokens(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
+        let found = py.detach(|| self.matcher.completion_tokens()).map_err(|error| schema_error(py, &error))?;
+        found.map(|tokens| tokens.to_vec()).ok_or_else(|| no_example(py))
     }
 
     /// The bytes that every text must go on with; they may end inside a character.
     fn find_jump_forward_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let forced = self.0.forced().map_err(|error| schema_error(py, &error))?;
+        let forced = self.matcher.forced().map_err(|error| schema_error(py, &error))?;
         Ok(PyBytes::new(py, &forced))
     }
 
     /// The text that every text must go on with, in whole characters.
     fn find_jump_forward_string(&self, py: Python<'_>) -> PyResult<String> {
-        let forced = self.0.forced().map_err(|error| schema_error(py, &error))?;
+        let forced = self.matcher.forced().map_err(|error| schema_error(py, &error))?;
         let whole = match std::str::from_utf8(&forced) {
             Ok(text) => text,
             Err(error) => std::str::from_utf8(&forced[..error.valid_up_to()]).unwrap_or_default(),
         };
         Ok(whole.to_string())
+    }
+
+    /// Tokens of the text that every text must go on with, as far as they are settled.
+    fn find_jump_forward_tokens(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
+        self.matcher.forced_tokens().map_err(|error| schema_error(py, &error))
+    }
+}
+
+fn no_example(py: Python<'_>) -> PyErr {
+    let hint = "Go on token by token".to_string();
+    exception(py, "MatcherError", "No example of what is missing was found", &[("hint", hint)])
+}
+
+/// Fills rows of one bitmask for many matchers, on threads of its own.
+#[pyclass(name = "BatchExecutor", module = "punchcard._core", frozen)]
+pub struct PyBatchExecutor(rayon::ThreadPool);
+
+#[pymethods]
+impl PyBatchExecutor {
+    #[new]
+    fn new(py: Python<'_>, threads: usize) -> PyResult<Self> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build();
+        pool.map(PyBatchExecutor).map_err(|error| {
+            exception(py, "MatcherError", &format!("{threads} threads could not be started: {error}"), &[])
+        })
+    }
+
+    #[getter]
+    fn threads(&self) -> usize {
+        self.0.current_num_threads()
+    }
+
+    /// Row `rows[i]` gets the mask of `matchers[i]`; a row without a matcher (None) gets all ones.
+    fn fill(
+        &self,
+        py: Python<'_>,
+        matchers: Vec<Option<PyRef<'_, PyMatcher>>>,
+        bitmask: &Bound<'_, PyAny>,
+        rows: Vec<usize>,
+    ) -> PyResult<Vec<bool>> {
+        let wrong = |message: String| exception(py, "MatcherError", &message, &[]);
+        if matchers.len() != rows.len() {
+            return Err(wrong(format!("{} rows do not fit {} matchers", rows.len(), matchers.len())));
+        }
+        let mut array = writable(py, bitmask)?;
+        let mut view = array.as_array_mut();
+        let (count, words) = (view.nrows(), view.ncols());
+        let mut places: Vec<Option<usize>> = vec![None; count];
+        for (i, &row) in rows.iter().enumerate() {
+            match places.get_mut(row) {
+                Some(place @ None) => *place = Some(i),
+                Some(_) => return Err(wrong(format!("Row {row} is given twice"))),
+                None => return Err(wrong(format!("Row {row} is not among the {count} rows of the bitmask"))),
+            }
+            if let Some(matcher) = &matchers[i] {
+                row_of(py, &mut view, row, matcher.words())?;
+            }
+        }
+        let Some(all) = view.as_slice_mut() else { return Err(wrong("The rows are not contiguous".into())) };
+        let all: &mut [u32] = bytemuck::cast_slice_mut(all);
+        let mut work = Vec::with_capacity(matchers.len());
+        for (row, place) in all.chunks_mut(words.max(1)).zip(&places) {
+            match place.map(|i| &matchers[i]) {
+                Some(Some(matcher)) => work.push((&matcher.matcher, row)),
+                Some(None) => row.fill(u32::MAX),
+                None => {}
+            }
+        }
+        py.detach(|| batch::fill_masks(work, &self.0)).map_err(|error| schema_error(py, &error))?;
+        let forbids = |(matcher, &row): (&Option<PyRef<'_, PyMatcher>>, &usize)| {
+            matcher.as_ref().is_some_and(|matcher| matcher.forbids(&all[row * words..(row + 1) * words]))
+        };
+        Ok(matchers.iter().zip(&rows).map(forbids).collect())
     }
 }
 
@@ -364,8 +500,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyVocabulary>()?;
     module.add_class::<PyCompiledGrammar>()?;
     module.add_class::<PyMatcher>()?;
-    module.add_function(wrap_pyfunction!(compile_json_schema, module)?)?;
-    module.add_function(wrap_pyfunction!(compile_regex, module)?)?;
+    module.add_class::<PyBatchExecutor>()?;
+    module.add_function(wrap_pyfunction!(compile_grammar, module)?)?;
+    module.add_function(wrap_pyfunction!(check_json_options, module)?)?;
     module.add_function(wrap_pyfunction!(report_json_schema, module)?)?;
     Ok(())
 }

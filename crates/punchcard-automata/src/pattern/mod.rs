@@ -1,4 +1,4 @@
-//! Patterns: ECMA-262 regular expressions in Unicode mode, as languages.
+//! Patterns: regular expressions of ECMA-262 in Unicode mode, or of Python's `re`, as languages.
 //!
 //! JSON Schema's `pattern` is a regular expression of ECMA-262 with the `u` flag that is searched for in the decoded
 //! string. [`parse`] reads one; [`Pattern::search`] is the language of all texts in which it is found, [`Pattern::full`] of
@@ -20,6 +20,8 @@
 //! describes is not regular; it is refused. Older spellings that Unicode mode does not allow are read where their meaning is beyond doubt; see
 //! [`Options::strict`].
 //!
+//! [`Dialect::Python`] reads what Python's `re` compiles, with the meaning that it has there for `str`; see `python/mod.rs`.
+//!
 //! A pattern of n characters takes O(n) to read and to lower; counted repetitions are not written out. What it costs to run
 //! is up to the derivatives (`derivative.rs`). Anchors where real patterns have them cost nothing, and a pattern
 //! without assertions elsewhere gives an expression without complements and intersections, whose emptiness is known at
@@ -27,8 +29,10 @@
 
 mod atoms;
 mod class;
+mod limits;
 mod lower;
 mod parser;
+mod python;
 mod syntax;
 pub(crate) mod unicode;
 
@@ -43,6 +47,8 @@ pub enum Dialect {
     /// ECMA-262 with the `u` flag.
     #[default]
     Ecma,
+    /// Python's `re`, for `str`.
+    Python,
 }
 
 /// How a pattern is read.
@@ -58,6 +64,8 @@ pub struct Options {
     pub dot_all: bool,
     /// The flag x of other languages: white space and `#` comments outside of classes mean nothing.
     pub verbose: bool,
+    /// The flag a of Python: `\w`, `\d`, `\s`, `\b` and the flag i know only the letters of ASCII.
+    pub ascii: bool,
     /// Take only what ECMA-262 allows in Unicode mode. Otherwise also what older engines and other languages write, where
     /// all that take it agree: needless escapes such as `\-` and `\@`, a lone `{`, `}` or `]`, `[\w-.]`, a quantified
     /// look-ahead, a leading `(?i)`, `(?P<name>...)`, `\A`, `\z`, `\p{Greek}`.
@@ -76,10 +84,33 @@ impl Default for Options {
             multiline: false,
             dot_all: false,
             verbose: false,
+            ascii: false,
             strict: false,
             max_length: 100_000,
             max_nesting: 250,
         }
+    }
+}
+
+impl Options {
+    /// The default options with flags, given by their letters: i, m, s and x, and in Python also a and u.
+    ///
+    /// Fails if there is no such flag.
+    pub fn with_flags(dialect: Dialect, flags: &str) -> Result<Options, PatternError> {
+        let mut options = Options { dialect, ..Options::default() };
+        for flag in flags.chars() {
+            match flag {
+                'i' => options.ignore_case = true,
+                'm' => options.multiline = true,
+                's' => options.dot_all = true,
+                'x' => options.verbose = true,
+                'a' if dialect == Dialect::Python && !flags.contains('u') => options.ascii = true,
+                // What a pattern is without further ado.
+                'u' if !flags.contains('a') => {}
+                _ => return Err(PatternError::new(0, format!("the flag {flag:?} is not supported here"))),
+            }
+        }
+        Ok(options)
     }
 }
 
@@ -133,6 +164,7 @@ pub struct Pattern {
 pub fn parse(source: &str, options: &Options) -> Result<Pattern, PatternError> {
     let (mut tree, root) = match options.dialect {
         Dialect::Ecma => parser::parse(source, options)?,
+        Dialect::Python => python::parse(source, options)?,
     };
     // A search tries each alternative on its own, so that an anchor of one is no concern of the others.
     let alternatives = match tree.node(root) {

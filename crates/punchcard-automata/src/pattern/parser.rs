@@ -7,20 +7,12 @@
 
 use super::atoms::Atom;
 use super::class;
+use super::limits::{self, MAX_MIN_LEN};
 use super::syntax::{NodeId, Tree};
 use super::{Options, PatternError};
 use crate::charset::CharSet;
 use crate::languages::UNBOUNDED;
 use hashbrown::HashMap;
-
-/// The most nodes that an expression may take.
-const MAX_WEIGHT: u64 = 1_000_000;
-/// The most levels of a tree: groups take up to three each, and word boundaries nest what is before them.
-const MAX_DEPTH: u32 = 1_000;
-/// The longest text that a pattern may demand, in characters.
-const MAX_MIN_LEN: u64 = 1 << 30;
-/// How often a part that may be empty or not, depending on an assertion, may be demanded.
-const MAX_WRITTEN_OUT: u32 = 1_000;
 
 pub(super) type Result<T> = std::result::Result<T, PatternError>;
 
@@ -53,13 +45,7 @@ pub(super) struct Parser<'a> {
 
 /// The tree of `source`, and its root.
 pub(super) fn parse(source: &str, options: &Options) -> Result<(Tree, NodeId)> {
-    let chars: Vec<char> = source.chars().collect();
-    if chars.len() > options.max_length {
-        return Err(PatternError::new(
-            options.max_length,
-            format!("the pattern has {} characters; the limit is {}", chars.len(), options.max_length),
-        ));
-    }
+    let chars = limits::characters(source, options.max_length)?;
     let flags = Flags {
         ignore_case: options.ignore_case,
         multiline: options.multiline,
@@ -153,19 +139,8 @@ impl Parser<'_> {
         self.bounded(start, node)
     }
 
-    /// The node, if it keeps within the limits.
     fn bounded(&self, at: usize, node: NodeId) -> Result<NodeId> {
-        let facts = self.tree.facts(node);
-        if facts.weight > MAX_WEIGHT {
-            return self.fail(at, format!("the pattern is too large: it takes more than {MAX_WEIGHT} nodes"));
-        }
-        if facts.depth > MAX_DEPTH {
-            return self.fail(at, format!("the pattern nests too deep: it has more than {MAX_DEPTH} levels"));
-        }
-        if facts.min_len > MAX_MIN_LEN && facts.min_len != u64::MAX {
-            return self.fail(at, format!("the pattern demands a text of more than {MAX_MIN_LEN} characters"));
-        }
-        Ok(node)
+        limits::bounded(&self.tree, at, node)
     }
 
     fn sequence(&mut self) -> Result<NodeId> {
@@ -294,17 +269,8 @@ impl Parser<'_> {
         if tolerated {
             self.lenient(start, "a quantified look-ahead")?;
         }
-        let facts = self.tree.facts(node);
-        if facts.looks && facts.can_be_empty && min > MAX_WRITTEN_OUT {
-            return self.fail(
-                start,
-                format!(
-                    "a part that may be empty or not by an assertion is repeated more than {MAX_WRITTEN_OUT} times"
-                ),
-            );
-        }
-        let node = self.tree.repeat(node, min, max);
-        Ok(Item::Node(self.bounded(start, node)?))
+        let node = limits::repeat(&mut self.tree, start, node, min, max)?;
+        Ok(Item::Node(node))
     }
 
     /// `^` or `$`: an edge of the text, and in multi-line mode of a line.

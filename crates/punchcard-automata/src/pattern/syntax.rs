@@ -351,9 +351,11 @@ impl Tree {
 
     /// `\b`, or `\B` if negated, between the parts `before` and `after` it.
     pub fn boundary(&mut self, negated: bool, word: &CharSet, before: &[NodeId], after: &[NodeId]) -> NodeId {
-        let known = *word == super::class::ascii_word();
-        let last = if known { self.edge(before.iter().rev(), |f| f.last) } else { Edge::Either };
-        let first = if known { self.edge(after.iter(), |f| f.first) } else { Edge::Either };
+        // Edges tell apart what is in ASCII a word character; another set of them has more.
+        let is_ascii = *word == super::class::ascii_word();
+        let known = |edge| if edge == Edge::Word || is_ascii { edge } else { Edge::Either };
+        let last = known(self.edge(before.iter().rev(), |f| f.last));
+        let first = known(self.edge(after.iter(), |f| f.first));
         let mut side = |behind, is_word: bool| {
             let set = self.set(word.clone());
             self.look(behind, !is_word, set)

@@ -166,7 +166,7 @@ pub(super) fn property(name: &str, value: Option<&str>, strict: bool) -> Result<
 }
 
 /// The characters of a property, as regex-syntax has it. `query` holds only letters, digits, `_` and one `=`.
-fn table(query: &str) -> Option<CharSet> {
+pub(super) fn table(query: &str) -> Option<CharSet> {
     let hir = regex_syntax::parse(&format!("\\p{{{query}}}")).ok()?;
     match hir.kind() {
         HirKind::Class(Class::Unicode(class)) => {

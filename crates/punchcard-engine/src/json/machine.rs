@@ -1,4 +1,4 @@
-//! The byte machine: what has been read so far, up to equivalence, as a lazy automaton.
+//! The byte machine of JSON: what has been read so far, up to equivalence, as a lazy automaton.
 //!
 //! A configuration is a set of stacks; a stack is a frame on top of another stack. Frames, stacks and configurations are
 //! interned, so equal pasts are equal ids, and `step` remembers the configuration after each byte. Inside of strings, in
@@ -6,6 +6,7 @@
 //!
 //! A frame exists only if what is left of it can be finished, so every configuration can be completed.
 
+use crate::automaton::{ConfigId, Configs};
 use crate::leaf::{Encoding, LeafId, Leaves};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
@@ -14,63 +15,6 @@ use punchcard_schema::{Algebra, ArrayState, Formula, ObjectState, SchemaError};
 use rustc_hash::FxBuildHasher;
 
 type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
-
-/// A configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ConfigId(pub(crate) u32);
-
-impl ConfigId {
-    /// No way on.
-    pub const DEAD: ConfigId = ConfigId(0);
-}
-
-/// What is known of the steps of a configuration. Most are only passed through by a byte or two; a table of all 256 is
-/// made for those that are met often.
-#[derive(Debug)]
-enum Row {
-    Few(Vec<(u8, ConfigId)>),
-    All(Box<[u32; 256]>),
-}
-
-impl Default for Row {
-    fn default() -> Self {
-        Row::Few(Vec::new())
-    }
-}
-
-impl Row {
-    const FEW: usize = 8;
-    const UNKNOWN: u32 = u32::MAX;
-
-    fn get(&self, byte: u8) -> Option<ConfigId> {
-        match self {
-            Row::Few(steps) => steps.iter().find(|(b, _)| *b == byte).map(|&(_, next)| next),
-            Row::All(row) => Some(row[usize::from(byte)]).filter(|&next| next != Row::UNKNOWN).map(ConfigId),
-        }
-    }
-
-    fn set(&mut self, byte: u8, next: ConfigId) {
-        match self {
-            Row::Few(steps) if steps.len() < Row::FEW => steps.push((byte, next)),
-            Row::Few(steps) => {
-                let mut row = Box::new([Row::UNKNOWN; 256]);
-                for &(b, known) in steps.iter() {
-                    row[usize::from(b)] = known.0;
-                }
-                row[usize::from(byte)] = next.0;
-                *self = Row::All(row);
-            }
-            Row::All(row) => row[usize::from(byte)] = next.0,
-        }
-    }
-
-    fn memory_size(&self) -> usize {
-        match self {
-            Row::Few(steps) => 24 + 8 * steps.capacity(),
-            Row::All(_) => 1048,
-        }
-    }
-}
 
 /// A stack: a frame on top of another stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -206,6 +150,8 @@ pub struct Spelling {
     pub encoding: Encoding,
     /// White space between tokens.
     pub space: Language,
+    /// White space after a comma or colon.
+    pub after_separator: Language,
     /// White space before and after the whole text.
     pub outer_space: Language,
 }
@@ -214,9 +160,11 @@ pub struct Spelling {
 struct Stack {
     frame: Frame,
     parent: StackId,
+    /// How many frames there are.
+    depth: u32,
 }
 
-/// The machine of one grammar.
+/// The machine of one schema.
 #[derive(Debug)]
 pub struct Machine {
     pub(crate) algebra: Algebra,
@@ -225,9 +173,7 @@ pub struct Machine {
     limits: MachineLimits,
     stacks: Vec<Stack>,
     stack_ids: FxMap<(Frame, StackId), StackId>,
-    configs: Vec<Box<[Reading]>>,
-    config_ids: FxMap<Box<[Reading]>, ConfigId>,
-    rows: Vec<Row>,
+    configs: Configs<Reading>,
     typed: Vec<Typed>,
     typed_ids: FxMap<(TypedId, u32), TypedId>,
     /// Where names lead that are like many others.
@@ -268,35 +214,16 @@ impl Machine {
             limits,
             stacks: Vec::new(),
             stack_ids: FxMap::default(),
-            configs: vec![Box::new([])],
-            config_ids: FxMap::default(),
-            rows: vec![Row::default()],
+            configs: Configs::new(),
             typed: vec![Typed { before: TypedId(0), last: 0, length: 0 }],
             typed_ids: FxMap::default(),
             after_classes: FxMap::default(),
             start: ConfigId::DEAD,
         };
-        machine.config_ids.insert(Box::new([]), ConfigId::DEAD);
         let end = machine.push(Frame::End { space: spelling.outer_space }, BOTTOM);
         let value = machine.push(Frame::Value { formula, space: spelling.outer_space }, end);
         machine.start = machine.config(&mut vec![Reading { stack: value, noted: TypedId::NONE }]);
         machine
-    }
-
-    /// The machine for the texts of a language, as they are.
-    pub fn for_texts(algebra: Algebra, language: Language, limits: MachineLimits) -> Machine {
-        let nothing = Spelling { encoding: Encoding::Raw, space: Language::EPSILON, outer_space: Language::EPSILON };
-        let mut machine = Machine::new(algebra, Formula::TRUE, limits, |_| nothing);
-        let end = machine.push(Frame::End { space: Language::EPSILON }, BOTTOM);
-        let leaf = machine.leaves.start(language, Encoding::Raw);
-        let text = machine.push(Frame::Scalar { leaf }, end);
-        machine.start = machine.config(&mut vec![Reading { stack: text, noted: TypedId::NONE }]);
-        machine
-    }
-
-    /// Whether nothing may follow the value that a reading is in.
-    pub(crate) fn is_last(&self, reading: Reading) -> bool {
-        matches!(self.frame(self.parent(reading.stack)), Frame::End { space: Language::EPSILON })
     }
 
     /// The configuration before the first byte.
@@ -306,18 +233,15 @@ impl Machine {
 
     /// An estimate of the bytes on the heap.
     pub fn memory_size(&self) -> usize {
-        let rows: usize = self.rows.iter().map(Row::memory_size).sum();
-        let configs: usize = self.configs.iter().map(|c| 2 * (8 * c.len() + 32)).sum();
         self.algebra.memory_size()
             + self.leaves.memory_size()
-            + rows
-            + configs
+            + self.configs.memory_size()
             + self.stacks.len() * 128
             + self.typed.len() * 32
     }
 
     pub(crate) fn readings_of(&self, config: ConfigId) -> &[Reading] {
-        &self.configs[config.0 as usize]
+        self.configs.readings(config)
     }
 
     pub(crate) fn frame(&self, stack: StackId) -> Frame {
@@ -333,30 +257,19 @@ impl Machine {
             return id;
         }
         let id = StackId(self.stacks.len() as u32);
-        self.stacks.push(Stack { frame, parent });
+        let depth = if parent == BOTTOM { 1 } else { self.stacks[parent.0 as usize].depth + 1 };
+        self.stacks.push(Stack { frame, parent, depth });
         self.stack_ids.insert((frame, parent), id);
         id
     }
 
     pub(crate) fn config(&mut self, readings: &mut Vec<Reading>) -> ConfigId {
-        if readings.len() > 1 {
-            readings.sort_unstable();
-            readings.dedup();
-        }
-        if let Some(&id) = self.config_ids.get(readings.as_slice()) {
-            return id;
-        }
-        let id = ConfigId(self.configs.len() as u32);
-        let readings: Box<[Reading]> = readings.as_slice().into();
-        self.configs.push(readings.clone());
-        self.config_ids.insert(readings, id);
-        self.rows.push(Row::default());
-        id
+        self.configs.intern(readings)
     }
 
     /// The configuration after one more byte.
     pub fn step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, SchemaError> {
-        if let Some(next) = self.rows[config.0 as usize].get(byte) {
+        if let Some(next) = self.configs.known_step(config, byte) {
             return Ok(next);
         }
         if self.stacks.len() > self.limits.max_states {
@@ -364,8 +277,8 @@ impl Machine {
             return Err(SchemaError::limit("max_states", self.limits.max_states, "", hint));
         }
         let mut out = Vec::new();
-        for i in 0..self.configs[config.0 as usize].len() {
-            let reading = self.configs[config.0 as usize][i];
+        for i in 0..self.readings_of(config).len() {
+            let reading = self.readings_of(config)[i];
             self.step_reading(reading, byte, &mut out)?;
         }
         if out.len() > 1 {
@@ -376,7 +289,7 @@ impl Machine {
             return Err(SchemaError::limit("max_readings", self.limits.max_readings, "", hint));
         }
         let next = self.config(&mut out);
-        self.rows[config.0 as usize].set(byte, next);
+        self.configs.remember_step(config, byte, next);
         Ok(next)
     }
 
@@ -427,6 +340,14 @@ impl Machine {
     /// Whether the text may end here.
     pub fn is_accepting(&self, config: ConfigId) -> bool {
         self.readings_of(config).iter().any(|reading| self.may_end(reading.stack))
+    }
+
+    /// Whether the text must end here.
+    pub(crate) fn is_final(&self, config: ConfigId) -> bool {
+        let ended = |reading: &Reading| {
+            matches!(self.frame(reading.stack), Frame::End { space } if space == Language::EPSILON)
+        };
+        self.readings_of(config).iter().all(ended)
     }
 
     fn may_end(&self, stack: StackId) -> bool {
@@ -498,9 +419,10 @@ impl Machine {
             Frame::Key { state, leaf, typed } => self.step_key(state, leaf, typed, parent, byte, then, out)?,
             Frame::Object { state, phase, .. } => self.step_object(state, phase, parent, byte, then, out)?,
             Frame::Colon { next, value, .. } if byte == b':' => {
-                let space = self.spelling.space;
+                let Spelling { space, after_separator, .. } = self.spelling;
                 let object = self.push(Frame::Object { state: next, phase: Phase::After, space }, parent);
-                out.push(Reading { stack: self.push(Frame::Value { formula: value, space }, object), noted: then });
+                let value = Frame::Value { formula: value, space: after_separator };
+                out.push(Reading { stack: self.push(value, object), noted: then });
             }
             Frame::Colon { .. } => {}
             Frame::Array { state, phase, .. } => self.step_array(state, phase, parent, byte, noted, out)?,
@@ -514,13 +436,8 @@ impl Machine {
     }
 
     /// How many frames are on the stack.
-    pub(crate) fn depth(&self, reading: Reading) -> usize {
-        let (mut at, mut depth) = (reading.stack, 0);
-        while at != BOTTOM {
-            at = self.parent(at);
-            depth += 1;
-        }
-        depth
+    pub(crate) fn depth(&self, reading: Reading) -> u32 {
+        self.stacks[reading.stack.0 as usize].depth
     }
 
     /// Back in the frame around a value that was read to its end; an array learns which item it was.
@@ -608,8 +525,7 @@ impl Machine {
                 out.push(self.leave_value(parent, noted)?);
             }
             (Phase::After, b',') if self.algebra.object_names(state)? != Language::EMPTY => {
-                let space = self.spelling.space;
-                let frame = Frame::Object { state, phase: Phase::Next, space };
+                let frame = Frame::Object { state, phase: Phase::Next, space: self.spelling.after_separator };
                 out.push(Reading { stack: self.push(frame, parent), noted });
             }
             (Phase::Start | Phase::Next, b'"') => {
@@ -705,6 +621,33 @@ impl Machine {
         self.config(&mut out)
     }
 
+    /// The configuration in which member names that are like any other are taken for one: what completes the text after one
+    /// completes it after all of them.
+    pub(crate) fn representative(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
+        let is_key = |reading: &Reading| matches!(self.frame(reading.stack), Frame::Key { .. });
+        if !self.readings_of(config).iter().any(is_key) {
+            return Ok(config);
+        }
+        let mut readings = self.readings_of(config).to_vec();
+        for reading in &mut readings {
+            let Frame::Key { state, leaf, typed } = self.frame(reading.stack) else { continue };
+            let most = self.algebra.longest_name(state);
+            let beginning = self.typed_beginning(typed, most);
+            if reading.is_noted() || !self.algebra.is_indifferent(state, &beginning) {
+                continue;
+            }
+            // Where further members have to follow, they must not have this name.
+            let moves = self.algebra.class_moves(state, 0)?;
+            if !moves.iter().any(|&(_, next)| self.algebra.object_may_end(next)) {
+                continue;
+            }
+            let parent = self.parent(reading.stack);
+            let stand_in = self.type_char(TypedId::EMPTY, 0x10_FFFF);
+            *reading = reading.behind(self.push(Frame::Key { state, leaf, typed: stand_in }, parent));
+        }
+        Ok(self.config(&mut readings))
+    }
+
     fn type_char(&mut self, typed: TypedId, c: u32) -> TypedId {
         if let Some(&id) = self.typed_ids.get(&(typed, c)) {
             return id;
@@ -771,6 +714,7 @@ impl Machine {
             }
             (Phase::After, b',') if !self.algebra.array_moves(state)?.is_empty() => {
                 let noted = then(self, noted);
+                let space = self.spelling.after_separator;
                 let frame = Frame::Array { state, phase: Phase::Next, space, item: None };
                 out.push(Reading { stack: self.push(frame, parent), noted });
             }

@@ -4,7 +4,8 @@
 //! of the object and so on. That there always is one is what "no dead ends" means, so this is its witness, too.
 
 use crate::leaf::{Encoding, LeafId};
-use crate::machine::{ConfigId, Frame, Machine, Phase, Reading};
+use super::machine::{Frame, Machine, Phase, Reading};
+use crate::automaton::ConfigId;
 use punchcard_schema::example::escaped;
 use punchcard_schema::{ObjectState, SchemaError};
 
@@ -64,7 +65,7 @@ impl Machine {
             }
             readings = next;
         }
-        let mut best: Option<(usize, Reading)> = None;
+        let mut best: Option<(u32, Reading)> = None;
         for mut reading in readings {
             // A number or word that is complete is left, as there is no byte that would end it.
             if let Frame::Scalar { leaf } = self.frame(reading.stack)
@@ -86,7 +87,7 @@ impl Machine {
         leaf: LeafId,
         name: Option<(ObjectState, &str)>,
     ) -> Result<Option<Vec<u8>>, SchemaError> {
-        let (mut bytes, leaf, completed) = self.whole_character(leaf)?;
+        let (mut bytes, leaf, completed) = self.leaves.whole_character(&mut self.algebra.languages, leaf)?;
         let Some((mut language, _)) = self.leaves.language(leaf) else { return Ok(None) };
         if let Some((state, typed)) = name {
             let mut beginning = typed.to_string();
@@ -105,27 +106,6 @@ impl Machine {
     fn rest_of_scalar(&mut self, leaf: LeafId) -> Result<Option<Vec<u8>>, SchemaError> {
         let Some((language, Encoding::Raw)) = self.leaves.language(leaf) else { return Ok(None) };
         Ok(self.algebra.languages.example(language)?.map(String::into_bytes))
-    }
-
-    /// Bytes that complete a character or an escape, the leaf after them, and the character.
-    fn whole_character(&mut self, leaf: LeafId) -> Result<(Vec<u8>, LeafId, Option<u32>), SchemaError> {
-        let (mut bytes, mut leaf, mut completed) = (Vec::new(), leaf, None);
-        while self.leaves.language(leaf).is_none() {
-            // All ways from within a character lead to a character.
-            let mut way = None;
-            for byte in 0..=255u8 {
-                let next = self.leaves.step(&mut self.algebra.languages, leaf, byte)?;
-                if next != LeafId::DEAD && next != LeafId::CLOSED {
-                    way = Some((byte, next));
-                    break;
-                }
-            }
-            let Some((byte, next)) = way else { break };
-            completed = self.leaves.completed(leaf, byte);
-            bytes.push(byte);
-            leaf = next;
-        }
-        Ok((bytes, leaf, completed))
     }
 }
 

@@ -1,0 +1,283 @@
+//! Completions: a short text that ends a text, from anywhere.
+//!
+//! The cost of a node is the length of its shortest text, and of stacks that of the cheapest way to their end. Steps from
+//! rule to rule cost a little, too, so that the way of the least cost never goes in a circle.
+
+use super::machine::{Machine, Place, Reading};
+use super::nodes::{Node, NodeId, RuleId};
+use super::stack::StackId;
+use crate::automaton::ConfigId;
+use crate::leaf::LeafId;
+use crate::{Piece, limit_error};
+use hashbrown::HashMap;
+use punchcard_automata::Language;
+use punchcard_schema::SchemaError;
+use rustc_hash::FxBuildHasher;
+
+type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
+
+/// What a byte costs, in steps from rule to rule.
+const BYTE: u64 = 1 << 16;
+const ENDLESS: u64 = u64::MAX;
+
+/// Costs that are known.
+#[derive(Debug, Default)]
+pub(crate) struct Costs {
+    rules: Vec<u64>,
+    terminals: FxMap<Language, u64>,
+    parts: Vec<Option<u64>>,
+    to_limit: FxMap<StackId, u64>,
+}
+
+/// Recursion with a stack that grows.
+fn deeper<R>(go: impl FnOnce() -> R) -> R {
+    stacker::maybe_grow(64 << 10, 1 << 20, go)
+}
+
+impl Machine {
+    /// What completes the text; `None` if no example of a missing part was found within the limits.
+    pub(crate) fn completion(&mut self, config: ConfigId) -> Result<Option<Vec<Piece>>, SchemaError> {
+        if self.is_accepting(config)? {
+            return Ok(Some(Vec::new()));
+        }
+        let mut best: Option<(u64, Reading)> = None;
+        for i in 0..self.readings_of(config).len() {
+            let reading = self.readings_of(config)[i];
+            let Some(rest) = self.rest(reading.place)? else { continue };
+            let cost = (rest.len() as u64 * BYTE).saturating_add(self.cost_of_stack(reading.stack)?);
+            if best.is_none_or(|(least, _)| cost < least) && cost < ENDLESS {
+                best = Some((cost, reading));
+            }
+        }
+        let Some((_, reading)) = best else { return Ok(None) };
+        let mut out = Vec::new();
+        if let Some(rest) = self.rest(reading.place)? {
+            spell(rest, &mut out);
+        }
+        let mut stack = reading.stack;
+        while stack != StackId::END {
+            let mut best = (ENDLESS, NodeId::EMPTY, StackId::END);
+            for (node, below) in self.stacks.tops(stack).to_vec() {
+                let cost = self.cost(node)?.saturating_add(self.cost_of_stack(below)?);
+                if node == NodeId::EMPTY || cost < best.0 {
+                    best = (cost, node, if node == NodeId::EMPTY { StackId::END } else { below });
+                }
+                if node == NodeId::EMPTY {
+                    break;
+                }
+            }
+            let (_, node, below) = best;
+            if !self.spell_node(node, &mut out)? {
+                return Ok(None);
+            }
+            stack = below;
+        }
+        Ok(Some(out))
+    }
+
+    /// Bytes that end what is being read.
+    fn rest(&mut self, place: Place) -> Result<Option<Vec<u8>>, SchemaError> {
+        match place {
+            Place::Between => Ok(Some(Vec::new())),
+            Place::Leaf(leaf) => self.rest_of_leaf(leaf),
+            Place::Json(part, config) => self.parts[part.0 as usize].completion(config),
+        }
+    }
+
+    fn rest_of_leaf(&mut self, leaf: LeafId) -> Result<Option<Vec<u8>>, SchemaError> {
+        let languages = &mut self.nodes.languages;
+        let (mut bytes, leaf, _) = self.leaves.whole_character(languages, leaf)?;
+        let Some((language, _)) = self.leaves.language(leaf) else { return Ok(None) };
+        let Some(rest) = languages.example(language)? else { return Ok(None) };
+        bytes.extend(rest.into_bytes());
+        Ok(Some(bytes))
+    }
+
+    /// How many bytes end what is being read.
+    pub(crate) fn rest_cost(&mut self, place: Place) -> Result<Option<u64>, SchemaError> {
+        Ok(self.rest(place)?.map(|rest| rest.len() as u64))
+    }
+
+    /// How many bytes lead to the end of the limit on tokens around.
+    pub(crate) fn cost_to_limit(&mut self, stack: StackId) -> Result<u64, SchemaError> {
+        if let Some(&known) = self.costs.to_limit.get(&stack) {
+            return Ok(known);
+        }
+        let mut least = ENDLESS;
+        for (node, below) in self.stacks.tops(stack).to_vec() {
+            let cost = match self.nodes.get(node) {
+                Node::LimitEnd => 0,
+                _ if node == NodeId::EMPTY => 0,
+                _ => self.cost(node)?.saturating_div(BYTE).saturating_add(deeper(|| self.cost_to_limit(below))?),
+            };
+            least = least.min(cost);
+        }
+        self.costs.to_limit.insert(stack, least);
+        Ok(least)
+    }
+
+    fn cost_of_stack(&mut self, stack: StackId) -> Result<u64, SchemaError> {
+        if stack == StackId::END {
+            return Ok(0);
+        }
+        if let Some(&known) = self.stacks.costs.get(&stack) {
+            return Ok(known);
+        }
+        let mut least = ENDLESS;
+        for (node, below) in self.stacks.tops(stack).to_vec() {
+            let cost = if node == NodeId::EMPTY {
+                0
+            } else {
+                self.cost(node)?.saturating_add(deeper(|| self.cost_of_stack(below))?)
+            };
+            least = least.min(cost);
+        }
+        self.stacks.costs.insert(stack, least);
+        Ok(least)
+    }
+
+    /// The cost of a node.
+    pub(crate) fn cost(&mut self, node: NodeId) -> Result<u64, SchemaError> {
+        if self.costs.rules.len() < self.nodes.rule_count() {
+            self.find_rule_costs()?;
+        }
+        self.cost_with(node)
+    }
+
+    /// The bytes of the shortest text of a node (or a few more).
+    pub(crate) fn cost_in_bytes(&mut self, node: NodeId) -> Result<u64, SchemaError> {
+        Ok(self.cost(node)? / BYTE)
+    }
+
+    fn find_rule_costs(&mut self) -> Result<(), SchemaError> {
+        let count = self.nodes.rule_count();
+        self.costs.rules = vec![ENDLESS; count];
+        let mut rounds = 0usize;
+        loop {
+            let mut changed = false;
+            // Later rules use earlier ones less often than the other way round.
+            for rule in (0..count).rev() {
+                let body = self.nodes.body(RuleId(rule as u32));
+                let cost = self.cost_with(body)?.saturating_add(1);
+                if cost < self.costs.rules[rule] {
+                    self.costs.rules[rule] = cost;
+                    changed = true;
+                }
+            }
+            rounds += 1;
+            if !changed {
+                return Ok(());
+            }
+            if rounds > count + 1 {
+                return Err(limit_error("max_rules", count, "Simplify the rules"));
+            }
+        }
+    }
+
+    fn cost_with(&mut self, node: NodeId) -> Result<u64, SchemaError> {
+        Ok(match self.nodes.get(node).clone() {
+            Node::Terminal(language) => self.cost_of_terminal(language)?,
+            Node::Json(part) => {
+                let index = part.0 as usize;
+                if self.costs.parts.len() <= index {
+                    self.costs.parts.resize(self.parts.len(), None);
+                }
+                match self.costs.parts[index] {
+                    Some(known) => known,
+                    None => {
+                        let machine = &mut self.parts[index];
+                        let example = machine.completion(machine.start())?;
+                        let cost = example.map_or(ENDLESS, |bytes| bytes.len() as u64 * BYTE);
+                        self.costs.parts[index] = Some(cost);
+                        cost
+                    }
+                }
+            }
+            Node::Token(_) => BYTE,
+            Node::Sequence(..) => {
+                let (mut at, mut sum) = (node, 0u64);
+                while let Node::Sequence(head, tail) = *self.nodes.get(at) {
+                    sum = sum.saturating_add(deeper(|| self.cost_with(head))?);
+                    at = tail;
+                }
+                sum.saturating_add(deeper(|| self.cost_with(at))?)
+            }
+            Node::Choice(items) => {
+                let mut least = ENDLESS;
+                for &item in &items {
+                    least = least.min(deeper(|| self.cost_with(item))?);
+                }
+                least.saturating_add(1)
+            }
+            Node::Repeat(body, min, _) => deeper(|| self.cost_with(body))?.saturating_mul(u64::from(min)),
+            Node::Rule(rule) => self.costs.rules[rule.0 as usize].saturating_add(1),
+            Node::Limit(body, _) => deeper(|| self.cost_with(body))?,
+            Node::LimitEnd | Node::Begin(_) | Node::End(_) => 0,
+        })
+    }
+
+    fn cost_of_terminal(&mut self, language: Language) -> Result<u64, SchemaError> {
+        if let Some(&known) = self.costs.terminals.get(&language) {
+            return Ok(known);
+        }
+        let example = self.nodes.languages.example(language)?;
+        let cost = example.map_or(ENDLESS, |text| text.len() as u64 * BYTE);
+        self.costs.terminals.insert(language, cost);
+        Ok(cost)
+    }
+
+    /// Spells the cheapest text of a node; `false` if none was found.
+    fn spell_node(&mut self, node: NodeId, out: &mut Vec<Piece>) -> Result<bool, SchemaError> {
+        match self.nodes.get(node).clone() {
+            Node::Terminal(language) => {
+                let Some(text) = self.nodes.languages.example(language)? else { return Ok(false) };
+                spell(text.into_bytes(), out);
+            }
+            Node::Json(part) => {
+                let machine = &mut self.parts[part.0 as usize];
+                let Some(bytes) = machine.completion(machine.start())? else { return Ok(false) };
+                spell(bytes, out);
+            }
+            Node::Token(set) => out.extend(self.token_sets[set.0 as usize].first().map(|&id| Piece::Token(id))),
+            Node::Sequence(..) => {
+                let mut at = node;
+                while let Node::Sequence(head, tail) = *self.nodes.get(at) {
+                    if !deeper(|| self.spell_node(head, out))? {
+                        return Ok(false);
+                    }
+                    at = tail;
+                }
+                return deeper(|| self.spell_node(at, out));
+            }
+            Node::Choice(items) => {
+                let mut best = (ENDLESS, items[0]);
+                for &item in &items {
+                    best = best.min((self.cost(item)?, item));
+                }
+                return deeper(|| self.spell_node(best.1, out));
+            }
+            Node::Repeat(body, min, _) => {
+                for _ in 0..min {
+                    if !deeper(|| self.spell_node(body, out))? {
+                        return Ok(false);
+                    }
+                }
+            }
+            Node::Rule(rule) => return deeper(|| self.spell_node(self.nodes.body(rule), out)),
+            Node::Limit(body, _) => return deeper(|| self.spell_node(body, out)),
+            Node::LimitEnd | Node::Begin(_) | Node::End(_) => {}
+        }
+        Ok(true)
+    }
+}
+
+/// Appends bytes to the last piece.
+fn spell(bytes: Vec<u8>, out: &mut Vec<Piece>) {
+    if bytes.is_empty() {
+        return;
+    }
+    match out.last_mut() {
+        Some(Piece::Bytes(last)) => last.extend(bytes),
+        _ => out.push(Piece::Bytes(bytes)),
+    }
+}

@@ -1,0 +1,396 @@
+//! Events: which named parts of a grammar, and which members of JSON objects, begin and end where.
+//!
+//! Masks come from a machine in which what is regular is one language and readings are joined, so names are lost there. What
+//! was taken is read a second time, by a machine with names in it whose readings are kept apart: threads. An event is
+//! certain as soon as all threads tell it; of ambiguous texts, threads that come to the same place are one, and the first
+//! tells the story.
+
+use super::lower::{self, Lowered};
+use super::machine::{Machine, Place, Tokens};
+use super::members::Members;
+use super::nodes::{Node, NodeId};
+use super::stack::StackId;
+use crate::automaton::ConfigId;
+use crate::error::CompileError;
+use crate::leaf::{Encoding, LeafId};
+use crate::options::Limits;
+use crate::vocabulary::Vocabulary;
+use hashbrown::HashSet;
+use punchcard_automata::Language;
+use punchcard_grammar::Expr;
+use punchcard_schema::SchemaError;
+use std::sync::Arc;
+
+/// Something begins or ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What it is: "rule", "tag", "trigger", "call", ... as the grammar names it, or "property".
+    pub kind: Arc<str>,
+    /// Its name; of a property the JSON pointer from the value that it is in.
+    pub name: Arc<str>,
+    /// It ends.
+    pub is_end: bool,
+    /// The byte of the text, not counting tokens that are no text.
+    pub position: usize,
+}
+
+/// Events so far, the last one first.
+#[derive(Debug)]
+struct Told {
+    event: Event,
+    before: Log,
+    count: usize,
+}
+
+type Log = Option<Arc<Told>>;
+
+/// One way to read the text so far.
+#[derive(Clone, Debug)]
+struct Thread {
+    place: Place,
+    stack: StackId,
+    members: Option<Arc<Members>>,
+    log: Log,
+}
+
+/// Where all threads of a text stand.
+#[derive(Clone, Debug)]
+pub struct Telling {
+    threads: Arc<[Thread]>,
+    position: usize,
+}
+
+/// The machine that tells events.
+#[derive(Debug)]
+pub(crate) struct Teller {
+    machine: Machine,
+    names: Vec<(Arc<str>, Arc<str>)>,
+}
+
+/// Threads beyond this many are dropped.
+const MOST_THREADS: usize = 64;
+
+impl Teller {
+    pub(crate) fn new(expr: &Expr, vocabulary: &Vocabulary, limits: &Limits) -> Result<Teller, CompileError> {
+        let mut lowered: Lowered = lower::lower(expr, vocabulary, limits, true)?;
+        let names = std::mem::take(&mut lowered.names).into_iter();
+        let names = names.map(|(kind, name)| (Arc::from(kind), Arc::from(name))).collect();
+        Ok(Teller { machine: Machine::new(lowered, limits.machine())?, names })
+    }
+
+    /// Before the first byte.
+    pub(crate) fn start(&mut self) -> Result<Telling, SchemaError> {
+        let stack = self.machine.start_stack();
+        let thread = Thread { place: Place::Between, stack, members: None, log: None };
+        let mut out = Vec::new();
+        self.settle(thread, 0, &mut out);
+        Ok(Telling { threads: out.into(), position: 0 })
+    }
+
+    /// After a token; `bytes` is what it spells, if it is text.
+    pub(crate) fn take(
+        &mut self,
+        telling: &Telling,
+        id: Option<u32>,
+        bytes: Option<&[u8]>,
+    ) -> Result<Telling, SchemaError> {
+        let mut out = Vec::new();
+        if let Some(id) = id {
+            for thread in &*telling.threads {
+                self.take_token(thread, id, telling.position, &mut out)?;
+            }
+        }
+        let mut position = telling.position;
+        if let Some(bytes) = bytes {
+            let mut threads: Vec<Thread> = telling.threads.to_vec();
+            for &byte in bytes {
+                let mut next = Vec::new();
+                for thread in &threads {
+                    self.take_byte(thread, byte, position, &mut next)?;
+                }
+                position += 1;
+                threads = distinct(next);
+            }
+            out.extend(threads);
+        }
+        Ok(Telling { threads: distinct(out).into(), position })
+    }
+
+    /// The events of a text that ends here.
+    pub(crate) fn finish(&mut self, telling: &Telling) -> Result<Telling, SchemaError> {
+        let mut out = Vec::new();
+        for thread in &*telling.threads {
+            let Some(left) = self.leave(thread, telling.position) else { continue };
+            for (node, stack, log) in self.ways_on(&left, telling.position) {
+                if node == NodeId::EMPTY && stack == StackId::NEVER {
+                    out.push(Thread { place: Place::Between, stack: StackId::END, members: None, log });
+                }
+            }
+        }
+        Ok(Telling { threads: distinct(out).into(), position: telling.position })
+    }
+
+    /// A thread behind the part that it is in, if that is complete.
+    fn leave(&self, thread: &Thread, position: usize) -> Option<Thread> {
+        if !self.machine.is_complete(thread.place) {
+            return None;
+        }
+        let mut left = Thread { place: Place::Between, members: None, ..thread.clone() };
+        if let Some(members) = &thread.members {
+            let mut members = (**members).clone();
+            let events = members.finish(position);
+            left.log = tell(left.log, events);
+        }
+        Some(left)
+    }
+
+    fn take_byte(
+        &mut self,
+        thread: &Thread,
+        byte: u8,
+        position: usize,
+        out: &mut Vec<Thread>,
+    ) -> Result<(), SchemaError> {
+        match thread.place {
+            Place::Between => {}
+            Place::Leaf(leaf) => {
+                let languages = &mut self.machine.nodes.languages;
+                let next = self.machine.leaves.step(languages, leaf, byte)?;
+                self.in_leaf(next, thread.clone(), position + 1, out);
+            }
+            Place::Json(part, config) => {
+                let next = self.machine.parts[part.0 as usize].step(config, byte)?;
+                if next != ConfigId::DEAD {
+                    let members = thread.members.clone().unwrap_or_default();
+                    let mut next = Thread { place: Place::Json(part, next), ..thread.clone() };
+                    feed(&mut next, members, byte, position);
+                    self.settle(next, position + 1, out);
+                }
+            }
+        }
+        let Some(left) = self.leave(thread, position) else { return Ok(()) };
+        for (node, stack, log) in self.ways_on(&left, position) {
+            let next = Thread { place: Place::Between, stack, members: None, log };
+            match *self.machine.nodes.get(node) {
+                Node::Terminal(language) => {
+                    let leaf = self.machine.leaves.start(language, Encoding::Raw);
+                    let languages = &mut self.machine.nodes.languages;
+                    let leaf = self.machine.leaves.step(languages, leaf, byte)?;
+                    self.in_leaf(leaf, next, position + 1, out);
+                }
+                Node::Json(part) => {
+                    let machine = &mut self.machine.parts[part.0 as usize];
+                    let config = machine.step(machine.start(), byte)?;
+                    if config != ConfigId::DEAD {
+                        let mut next = Thread { place: Place::Json(part, config), ..next };
+                        feed(&mut next, Arc::default(), byte, position);
+                        self.settle(next, position + 1, out);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn take_token(
+        &mut self,
+        thread: &Thread,
+        id: u32,
+        position: usize,
+        out: &mut Vec<Thread>,
+    ) -> Result<(), SchemaError> {
+        let Some(left) = self.leave(thread, position) else { return Ok(()) };
+        for (node, stack, log) in self.ways_on(&left, position) {
+            if let Node::Token(set) = *self.machine.nodes.get(node)
+                && self.machine.token_sets[set.0 as usize].binary_search(&id).is_ok()
+            {
+                self.settle(Thread { place: Place::Between, stack, members: None, log }, position, out);
+            }
+        }
+        Ok(())
+    }
+
+    fn in_leaf(&mut self, leaf: LeafId, thread: Thread, position: usize, out: &mut Vec<Thread>) {
+        if leaf == LeafId::DEAD {
+            return;
+        }
+        let ended = self.machine.leaves.language(leaf).is_some_and(|(language, _)| language == Language::EPSILON);
+        let place = if ended { Place::Between } else { Place::Leaf(leaf) };
+        self.settle(Thread { place, ..thread }, position, out);
+    }
+
+    /// Tells what certainly begins and ends where a thread stands, and adds the thread.
+    fn settle(&mut self, mut thread: Thread, position: usize, out: &mut Vec<Thread>) {
+        if let Place::Json(part, config) = thread.place
+            && self.machine.parts[part.0 as usize].is_final(config)
+            && let Some(left) = self.leave(&thread, position)
+        {
+            thread = left;
+        }
+        while thread.place == Place::Between {
+            let &[(node, below)] = self.machine.stacks.tops(thread.stack) else { break };
+            match *self.machine.nodes.get(node) {
+                Node::Begin(name) | Node::End(name) => {
+                    let is_end = matches!(self.machine.nodes.get(node), Node::End(_));
+                    let event = self.event(name.0, is_end, position);
+                    thread.log = tell(thread.log, [event]);
+                    thread.stack = below;
+                }
+                Node::Sequence(head, tail) => {
+                    let below = self.machine.stacks.push(&self.machine.nodes, tail, below);
+                    thread.stack = self.machine.stacks.push(&self.machine.nodes, head, below);
+                }
+                Node::Rule(rule) => {
+                    let body = self.machine.nodes.body(rule);
+                    thread.stack = self.machine.stacks.push(&self.machine.nodes, body, below);
+                }
+                Node::LimitEnd => thread.stack = below,
+                Node::Limit(body, _) => thread.stack = self.machine.stacks.push(&self.machine.nodes, body, below),
+                _ => break,
+            }
+        }
+        out.push(thread);
+    }
+
+    fn event(&self, name: u32, is_end: bool, position: usize) -> Event {
+        let (kind, name) = self.names[name as usize].clone();
+        Event { kind, name, is_end, position }
+    }
+
+    /// What can be read next from the place between two parts, with the stack below it and the events on the way.
+    fn ways_on(&mut self, thread: &Thread, position: usize) -> Vec<(NodeId, StackId, Log)> {
+        let mut out = Vec::new();
+        let mut seen = HashSet::new();
+        let mut open: Vec<(NodeId, StackId, Log)> = Vec::new();
+        let descend = |machine: &Machine, stack: StackId, log: &Log, open: &mut Vec<_>| {
+            open.extend(machine.stacks.tops(stack).iter().rev().map(|&(node, below)| (node, below, log.clone())));
+        };
+        descend(&self.machine, thread.stack, &thread.log, &mut open);
+        while let Some((node, below, log)) = open.pop() {
+            if !seen.insert((node, below)) {
+                continue;
+            }
+            if node == NodeId::EMPTY {
+                out.push((node, below, log));
+                continue;
+            }
+            let machine = &mut self.machine;
+            match machine.nodes.get(node).clone() {
+                Node::Terminal(language) => {
+                    if machine.nodes.languages.is_nullable(language) {
+                        descend(machine, below, &log, &mut open);
+                    }
+                    out.push((node, below, log));
+                }
+                Node::Json(_) | Node::Token(_) => out.push((node, below, log)),
+                Node::Sequence(head, tail) => {
+                    let below = machine.stacks.push(&machine.nodes, tail, below);
+                    open.push((head, below, log));
+                }
+                Node::Choice(items) => open.extend(items.iter().rev().map(|&item| (item, below, log.clone()))),
+                Node::Repeat(body, min, max) => {
+                    if min == 0 {
+                        descend(machine, below, &log, &mut open);
+                    }
+                    let again = machine.nodes.repeat(body, min.saturating_sub(1), super::nodes::fewer(max));
+                    let below = machine.stacks.push(&machine.nodes, again, below);
+                    open.push((body, below, log));
+                }
+                Node::Rule(rule) => open.push((machine.nodes.body(rule), below, log)),
+                Node::Limit(body, _) => open.push((body, below, log)),
+                Node::LimitEnd => descend(machine, below, &log, &mut open),
+                Node::Begin(name) | Node::End(name) => {
+                    let is_end = matches!(machine.nodes.get(node), Node::End(_));
+                    let event = self.event(name.0, is_end, position);
+                    let log = tell(log, [event]);
+                    descend(&self.machine, below, &log, &mut open);
+                }
+            }
+        }
+        out
+    }
+}
+
+impl Telling {
+    /// The events that all threads tell, from the `first` on.
+    pub fn events(&self, first: usize) -> Vec<Event> {
+        let mut logs = self.threads.iter().map(|thread| thread.log.clone());
+        let Some(mut common) = logs.next() else { return Vec::new() };
+        for mut log in logs {
+            // Back to the same event: logs share what they have in common.
+            while !same(&common, &log) {
+                let (a, b) = (count(&common), count(&log));
+                if a >= b {
+                    common = common.and_then(|told| told.before.clone());
+                }
+                if b >= a {
+                    log = log.and_then(|told| told.before.clone());
+                }
+            }
+        }
+        let mut out = Vec::new();
+        let mut at = &common;
+        while let Some(told) = at {
+            if told.count <= first {
+                break;
+            }
+            out.push(told.event.clone());
+            at = &told.before;
+        }
+        out.reverse();
+        out
+    }
+}
+
+impl Drop for Told {
+    /// A long log is dropped in a loop: each event owns the one before it.
+    fn drop(&mut self) {
+        let mut at = self.before.take();
+        while let Some(told) = at {
+            match Arc::try_unwrap(told) {
+                Ok(mut told) => at = told.before.take(),
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+fn same(a: &Log, b: &Log) -> bool {
+    match (a, b) {
+        (None, None) => true,
+        (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+        _ => false,
+    }
+}
+
+fn count(log: &Log) -> usize {
+    log.as_ref().map_or(0, |told| told.count)
+}
+
+fn tell(log: Log, events: impl IntoIterator<Item = Event>) -> Log {
+    events.into_iter().fold(log, |before, event| Some(Arc::new(Told { count: count(&before) + 1, event, before })))
+}
+
+fn feed(thread: &mut Thread, members: Arc<Members>, byte: u8, position: usize) {
+    let mut members = Arc::unwrap_or_clone(members);
+    let events = members.take(byte, position);
+    thread.log = tell(thread.log.take(), events);
+    thread.members = Some(Arc::new(members));
+}
+
+/// One thread for each place.
+fn distinct(threads: Vec<Thread>) -> Vec<Thread> {
+    let mut seen = HashSet::new();
+    threads.into_iter().filter(|thread| seen.insert((thread.place, thread.stack))).take(MOST_THREADS).collect()
+}
+
+impl Machine {
+    /// The stack before the first byte.
+    fn start_stack(&self) -> StackId {
+        self.readings_of(self.start()).first().map_or(StackId::NEVER, |reading| {
+            debug_assert_eq!(reading.tokens, Tokens::UNLIMITED);
+            reading.stack
+        })
+    }
+}

@@ -1,0 +1,334 @@
+//! The byte machine of rules, as a lazy automaton.
+//!
+//! A reading is what is being read, in a terminal or in a JSON value or between them, on top of the stacks that may follow.
+//! Readings of the same thing are one reading on top of all their stacks.
+
+use super::lower::Lowered;
+use super::nodes::{Nodes, PartId};
+use super::stack::{Counting, Exits, Next, StackId, Stacks};
+use crate::automaton::{ConfigId, Configs};
+use crate::json::machine::MachineLimits;
+use crate::leaf::{Encoding, LeafId, Leaves};
+use crate::error::CompileError;
+use crate::{json, limit_error};
+use punchcard_grammar::GrammarError;
+use punchcard_automata::Language;
+use punchcard_schema::SchemaError;
+use std::sync::Arc;
+
+/// What is being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// Between two parts.
+    Between,
+    /// Within a terminal.
+    Leaf(LeafId),
+    /// Within a JSON value.
+    Json(PartId, ConfigId),
+}
+
+/// Tokens that may still be taken within a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Tokens(u32);
+
+impl Tokens {
+    /// There is no limit.
+    pub(crate) const UNLIMITED: Tokens = Tokens(u32::MAX);
+
+    /// After a step; `None` if it would go on within a limit that is used up.
+    pub(crate) fn after(self, counting: Counting) -> Option<Tokens> {
+        match counting {
+            Counting::Keeps if self.0 == 0 => None,
+            Counting::Keeps => Some(self),
+            Counting::Leaves => Some(Tokens::UNLIMITED),
+            Counting::Enters(tokens) => Some(Tokens(tokens)),
+        }
+    }
+
+    pub(crate) fn is_limited(self) -> bool {
+        self != Tokens::UNLIMITED
+    }
+}
+
+/// One way to read the text so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Reading {
+    pub(crate) place: Place,
+    pub(crate) tokens: Tokens,
+    pub(crate) stack: StackId,
+}
+
+/// The machine of one grammar.
+#[derive(Debug)]
+pub struct Machine {
+    pub(crate) nodes: Nodes,
+    pub(crate) stacks: Stacks,
+    pub(crate) leaves: Leaves,
+    pub(crate) parts: Vec<json::Machine>,
+    pub(crate) part_masks: super::mask::PartMasks,
+    /// Token ids of each set, sorted.
+    pub(crate) token_sets: Vec<Box<[u32]>>,
+    pub(crate) costs: super::completion::Costs,
+    limits: MachineLimits,
+    configs: Configs<Reading>,
+    start: ConfigId,
+}
+
+impl Machine {
+    pub(crate) fn new(lowered: Lowered, limits: MachineLimits) -> Result<Machine, CompileError> {
+        let Lowered { nodes, start, parts, tokens, names: _ } = lowered;
+        let mut machine = Machine {
+            nodes,
+            stacks: Stacks::new(),
+            leaves: Leaves::default(),
+            parts,
+            part_masks: Default::default(),
+            token_sets: tokens,
+            costs: Default::default(),
+            limits,
+            configs: Configs::new(),
+            start: ConfigId::DEAD,
+        };
+        let stack = machine.stacks.push(&machine.nodes, start, StackId::END);
+        let reading = Reading { place: Place::Between, tokens: Tokens::UNLIMITED, stack };
+        machine.start = machine.config(&mut vec![reading]);
+        machine.check_limits()?;
+        Ok(machine)
+    }
+
+    /// Limits on tokens must leave room for some text of what they limit.
+    fn check_limits(&mut self) -> Result<(), CompileError> {
+        for (body, tokens) in self.nodes.limits() {
+            let least = self.cost_in_bytes(body)?;
+            if least > u64::from(tokens) {
+                let message = format!("A limit of {tokens} tokens is too small: up to {least} may be needed");
+                return Err(GrammarError::new(message).with_hint("Raise the limit").into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The configuration before the first byte.
+    pub(crate) fn start(&self) -> ConfigId {
+        self.start
+    }
+
+    pub(crate) fn readings_of(&self, config: ConfigId) -> &[Reading] {
+        self.configs.readings(config)
+    }
+
+    /// An estimate of the bytes on the heap.
+    pub(crate) fn memory_size(&self) -> usize {
+        self.nodes.memory_size()
+            + self.stacks.memory_size()
+            + self.leaves.memory_size()
+            + self.configs.memory_size()
+            + self.part_masks.memory_size()
+            + self.parts.iter().map(json::Machine::memory_size).sum::<usize>()
+            + self.token_sets.iter().map(|set| 4 * set.len()).sum::<usize>()
+    }
+
+    /// The configuration of readings, of which those of the same place become one.
+    pub(crate) fn config(&mut self, readings: &mut Vec<Reading>) -> ConfigId {
+        if readings.len() > 1 {
+            readings.sort_unstable();
+            let mut joined: Vec<Reading> = Vec::with_capacity(readings.len());
+            for &reading in readings.iter() {
+                match joined.last_mut() {
+                    Some(last) if (last.place, last.tokens) == (reading.place, reading.tokens) => {
+                        last.stack = self.stacks.union(last.stack, reading.stack);
+                    }
+                    _ => joined.push(reading),
+                }
+            }
+            *readings = joined;
+        }
+        self.configs.intern(readings)
+    }
+
+    /// The configuration after one more byte.
+    pub(crate) fn step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, SchemaError> {
+        if let Some(next) = self.configs.known_step(config, byte) {
+            return Ok(next);
+        }
+        let states = self.configs.len() + self.stacks.len() + self.nodes.len();
+        if states > self.limits.max_states {
+            let hint = "Compile the grammar anew for further texts, or raise the limit";
+            return Err(limit_error("max_states", self.limits.max_states, hint));
+        }
+        let mut out = Vec::new();
+        for i in 0..self.readings_of(config).len() {
+            let reading = self.readings_of(config)[i];
+            self.step_reading(reading, byte, &mut out)?;
+        }
+        let next = self.config(&mut out);
+        if self.readings_of(next).len() > self.limits.max_readings {
+            let hint = "Tell the alternatives of the rules apart earlier, or raise the limit";
+            return Err(limit_error("max_readings", self.limits.max_readings, hint));
+        }
+        self.nodes.languages.check_limit()?;
+        self.configs.remember_step(config, byte, next);
+        Ok(next)
+    }
+
+    fn step_reading(&mut self, reading: Reading, byte: u8, out: &mut Vec<Reading>) -> Result<(), SchemaError> {
+        let Reading { place, tokens, stack } = reading;
+        let used_up = tokens.after(Counting::Keeps).is_none();
+        match place {
+            Place::Leaf(leaf) if !used_up => {
+                let next = self.leaves.step(&mut self.nodes.languages, leaf, byte)?;
+                self.in_leaf(next, tokens, stack, out);
+            }
+            Place::Json(part, config) if !used_up => {
+                let next = self.parts[part.0 as usize].step(config, byte)?;
+                if next != ConfigId::DEAD {
+                    out.push(Reading { place: Place::Json(part, next), tokens, stack });
+                }
+            }
+            _ => {}
+        }
+        if !self.is_complete(place) {
+            return Ok(());
+        }
+        let exits = self.exits(stack)?;
+        for &(next, counting, below) in &exits.next {
+            let Some(tokens) = tokens.after(counting) else { continue };
+            match next {
+                Next::Terminal(language) => {
+                    let leaf = self.leaves.start(language, Encoding::Raw);
+                    let leaf = self.leaves.step(&mut self.nodes.languages, leaf, byte)?;
+                    self.in_leaf(leaf, tokens, below, out);
+                }
+                Next::Json(part) => {
+                    let machine = &mut self.parts[part.0 as usize];
+                    let next = machine.step(machine.start(), byte)?;
+                    if next != ConfigId::DEAD {
+                        out.push(Reading { place: Place::Json(part, next), tokens, stack: below });
+                    }
+                }
+                Next::Token(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// In a terminal, which is left at once if nothing more can come of it.
+    fn in_leaf(&mut self, leaf: LeafId, tokens: Tokens, stack: StackId, out: &mut Vec<Reading>) {
+        if leaf == LeafId::DEAD {
+            return;
+        }
+        let ended = self.leaves.language(leaf).is_some_and(|(language, _)| language == Language::EPSILON);
+        let place = if ended { Place::Between } else { Place::Leaf(leaf) };
+        out.push(Reading { place, tokens, stack });
+    }
+
+    /// Whether a place can be left.
+    pub(crate) fn is_complete(&self, place: Place) -> bool {
+        match place {
+            Place::Between => true,
+            Place::Leaf(leaf) => {
+                self.leaves.language(leaf).is_some_and(|(language, _)| self.nodes.languages.is_nullable(language))
+            }
+            Place::Json(part, config) => self.parts[part.0 as usize].is_accepting(config),
+        }
+    }
+
+    /// What can be read next from stacks.
+    pub(crate) fn exits(&mut self, stack: StackId) -> Result<Arc<Exits>, SchemaError> {
+        self.stacks.exits(&mut self.nodes, stack)
+    }
+
+    /// Whether the text may end here.
+    pub(crate) fn is_accepting(&mut self, config: ConfigId) -> Result<bool, SchemaError> {
+        for i in 0..self.readings_of(config).len() {
+            let reading = self.readings_of(config)[i];
+            if self.is_complete(reading.place) && self.exits(reading.stack)?.may_end {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// What the tokens that the grammar asks for by id lead to: each set, and the reading behind it.
+    pub(crate) fn token_exits(&mut self, config: ConfigId) -> Result<Vec<(usize, Reading)>, SchemaError> {
+        let mut out = Vec::new();
+        if self.token_sets.is_empty() {
+            return Ok(out);
+        }
+        for i in 0..self.readings_of(config).len() {
+            let reading = self.readings_of(config)[i];
+            if !self.is_complete(reading.place) {
+                continue;
+            }
+            for &(next, counting, stack) in &self.exits(reading.stack)?.next {
+                if let (Next::Token(set), Some(tokens)) = (next, reading.tokens.after(counting)) {
+                    out.push((set.0 as usize, Reading { place: Place::Between, tokens, stack }));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// The configuration after a token that the grammar asks for by id, or that spells `bytes`.
+    pub(crate) fn step_token(
+        &mut self,
+        config: ConfigId,
+        id: u32,
+        bytes: Option<&[u8]>,
+    ) -> Result<ConfigId, SchemaError> {
+        let mut at = if bytes.is_some() { config } else { ConfigId::DEAD };
+        for &byte in bytes.unwrap_or_default() {
+            at = self.step(at, byte)?;
+            if at == ConfigId::DEAD {
+                break;
+            }
+        }
+        let mut readings: Vec<Reading> = Vec::new();
+        for (set, reading) in self.token_exits(config)? {
+            if self.token_sets[set].binary_search(&id).is_ok() {
+                readings.push(reading);
+            }
+        }
+        if !readings.is_empty() {
+            readings.extend(self.readings_of(at));
+            at = self.config(&mut readings);
+        }
+        self.after_token(at)
+    }
+
+    /// Whether some limit counts the tokens of a configuration.
+    pub(crate) fn counts_tokens(&self, config: ConfigId) -> bool {
+        self.readings_of(config).iter().any(|reading| reading.tokens.is_limited())
+    }
+
+    /// The configuration at the end of a token: limits have one token less, and readings that cannot end within theirs
+    /// are gone.
+    pub(crate) fn after_token(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
+        if !self.counts_tokens(config) {
+            return Ok(config);
+        }
+        let mut out = Vec::new();
+        for i in 0..self.readings_of(config).len() {
+            let mut reading = self.readings_of(config)[i];
+            if reading.tokens.is_limited() {
+                let Some(left) = reading.tokens.0.checked_sub(1) else { continue };
+                reading.tokens = Tokens(left);
+                if !self.ends_within(reading, u64::from(left))? {
+                    continue;
+                }
+            }
+            out.push(reading);
+        }
+        Ok(self.config(&mut out))
+    }
+
+    /// A limit can be kept if what is left of its body takes no more bytes than there are tokens.
+    fn ends_within(&mut self, reading: Reading, tokens: u64) -> Result<bool, SchemaError> {
+        let rest = match self.rest_cost(reading.place)? {
+            Some(rest) => rest,
+            None => return Ok(false),
+        };
+        Ok(rest.saturating_add(self.cost_to_limit(reading.stack)?) <= tokens)
+    }
+
+}

@@ -1,0 +1,17 @@
+//! Grammars of rules.
+//!
+//! [`lower`] makes nodes of grammar expressions and [`recursion`] removes left recursion; [`stack`] holds what may follow,
+//! [`machine`] reads bytes and tokens, [`mask`] lifts that to the vocabulary, [`completion`] finds an end from
+//! anywhere, and [`events`] tells what begins and ends where.
+
+pub(crate) mod completion;
+pub mod events;
+pub(crate) mod lower;
+pub(crate) mod machine;
+pub(crate) mod mask;
+mod members;
+pub(crate) mod nodes;
+pub(crate) mod recursion;
+pub(crate) mod stack;
+
+pub use machine::Machine;

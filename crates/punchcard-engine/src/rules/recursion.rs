@@ -1,0 +1,299 @@
+//! Recursive rules: which have texts, which have the empty text, and how left recursion is removed.
+//!
+//! Left recursion is a system of linear equations: with all empty beginnings multiplied out, the rules A of a group that
+//! begin with each other are `A = b_A | B a_AB | C a_AC ...`, where no `b` begins with a rule of the group. A text of A is
+//! thus some `b_B` and then a way up from B to A, one `a` after the other: `A = b_A T_AA | b_B T_BA | ...`, with the ways
+//! `T_BA = a_CB T_CA | ...`, and the empty way for `T_AA`. Ways are recursive at their end only, which costs no stack; and a
+//! way to A followed by a way from A to A is a way to A, so the stacks of ambiguous rules do not grow
+//! ([`Nodes::absorbs`]). This is the left-corner transformation (Rosenkrantz and Lewis, 1970), over
+//! expressions instead of productions.
+
+use super::nodes::{Node, NodeId, Nodes, RuleId, fewer};
+use hashbrown::{HashMap, HashSet};
+use punchcard_grammar::GrammarError;
+use punchcard_automata::languages::UNBOUNDED;
+
+/// The strongly connected components of a graph, each after those that it has edges to (Tarjan, 1972).
+pub(crate) fn groups(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    const NEW: usize = usize::MAX;
+    let count = edges.len();
+    let (mut order, mut low, mut on_stack) = (vec![NEW; count], vec![0; count], vec![false; count]);
+    let (mut stack, mut out, mut next) = (Vec::new(), Vec::new(), 0);
+    for root in 0..count {
+        if order[root] != NEW {
+            continue;
+        }
+        // The nodes on the way, each with the number of edges already followed.
+        let mut path = vec![(root, 0)];
+        while let Some(&mut (node, ref mut followed)) = path.last_mut() {
+            if *followed == 0 {
+                (order[node], low[node], on_stack[node]) = (next, next, true);
+                next += 1;
+                stack.push(node);
+            }
+            if let Some(&target) = edges[node].get(*followed) {
+                *followed += 1;
+                if order[target] == NEW {
+                    path.push((target, 0));
+                } else if on_stack[target] {
+                    low[node] = low[node].min(order[target]);
+                }
+                continue;
+            }
+            path.pop();
+            if let Some(&(before, _)) = path.last() {
+                low[before] = low[before].min(low[node]);
+            }
+            if low[node] == order[node] {
+                let mut group = Vec::new();
+                while let Some(member) = stack.pop() {
+                    on_stack[member] = false;
+                    group.push(member);
+                    if member == node {
+                        break;
+                    }
+                }
+                group.sort_unstable();
+                out.push(group);
+            }
+        }
+    }
+    out
+}
+
+/// Those of the rules that have a text, if all others have.
+pub(crate) fn productive(nodes: &Nodes, rules: &[RuleId]) -> HashSet<RuleId> {
+    fn has_text(nodes: &Nodes, id: NodeId, group: &HashSet<RuleId>, known: &HashSet<RuleId>) -> bool {
+        match nodes.get(id) {
+            Node::Terminal(_) => id != NodeId::NOTHING,
+            Node::Sequence(..) => {
+                let mut at = id;
+                while let Node::Sequence(head, tail) = *nodes.get(at) {
+                    if !has_text(nodes, head, group, known) {
+                        return false;
+                    }
+                    at = tail;
+                }
+                has_text(nodes, at, group, known)
+            }
+            Node::Choice(items) => items.iter().any(|&item| has_text(nodes, item, group, known)),
+            Node::Repeat(body, min, _) => *min == 0 || has_text(nodes, *body, group, known),
+            Node::Rule(rule) => !group.contains(rule) || known.contains(rule),
+            Node::Limit(body, _) => has_text(nodes, *body, group, known),
+            Node::Json(_) | Node::Token(_) | Node::LimitEnd | Node::Begin(_) | Node::End(_) => true,
+        }
+    }
+    let group: HashSet<RuleId> = rules.iter().copied().collect();
+    let mut known = HashSet::new();
+    loop {
+        let before = known.len();
+        for &rule in rules {
+            if !known.contains(&rule) && has_text(nodes, nodes.body(rule), &group, &known) {
+                known.insert(rule);
+            }
+        }
+        if known.len() == before {
+            return known;
+        }
+    }
+}
+
+/// Takes those of the rules that have no text out of all of them; returns them.
+pub(crate) fn prune(nodes: &mut Nodes, rules: &[RuleId]) -> HashSet<RuleId> {
+    let alive = productive(nodes, rules);
+    let dead: HashSet<RuleId> = rules.iter().copied().filter(|rule| !alive.contains(rule)).collect();
+    if !dead.is_empty() {
+        nodes.remove_rules(&dead, rules.iter().copied());
+    }
+    dead
+}
+
+/// Notes which of the rules have the empty text.
+pub(crate) fn find_nullable(nodes: &mut Nodes, rules: &[RuleId]) {
+    loop {
+        let mut changed = false;
+        for &rule in rules {
+            if !nodes.is_rule_nullable(rule) && nodes.is_nullable(nodes.body(rule)) {
+                nodes.set_nullable(rule, true);
+                changed = true;
+            }
+        }
+        if !changed {
+            return;
+        }
+    }
+}
+
+/// Rules of `group` that a node can begin with.
+fn beginnings(nodes: &Nodes, id: NodeId, group: &HashMap<RuleId, usize>, out: &mut Vec<usize>) {
+    match nodes.get(id) {
+        Node::Sequence(..) => {
+            let mut at = id;
+            while let Node::Sequence(head, tail) = *nodes.get(at) {
+                beginnings(nodes, head, group, out);
+                if !nodes.is_nullable(head) {
+                    return;
+                }
+                at = tail;
+            }
+            beginnings(nodes, at, group, out);
+        }
+        Node::Choice(items) => items.iter().for_each(|&item| beginnings(nodes, item, group, out)),
+        Node::Repeat(body, ..) | Node::Limit(body, _) => beginnings(nodes, *body, group, out),
+        Node::Rule(rule) => out.extend(group.get(rule)),
+        Node::Terminal(_) | Node::Json(_) | Node::Token(_) | Node::LimitEnd | Node::Begin(_) | Node::End(_) => {}
+    }
+}
+
+/// The groups of rules that begin with each other, each after those that it begins with.
+fn left_groups(nodes: &Nodes, rules: &[RuleId]) -> Vec<Vec<RuleId>> {
+    let index: HashMap<RuleId, usize> = rules.iter().enumerate().map(|(i, &rule)| (rule, i)).collect();
+    let edges: Vec<Vec<usize>> = rules
+        .iter()
+        .map(|&rule| {
+            let mut out = Vec::new();
+            beginnings(nodes, nodes.body(rule), &index, &mut out);
+            out.sort_unstable();
+            out.dedup();
+            out
+        })
+        .collect();
+    let recursive = |group: &Vec<usize>| group.len() > 1 || edges[group[0]].contains(&group[0]);
+    groups(&edges)
+        .into_iter()
+        .filter(recursive)
+        .map(|group| group.into_iter().map(|i| rules[i]).collect())
+        .collect()
+}
+
+/// Whether some rule can begin with itself. Ways can, and that is harmless: they do so at their end, on the same stack.
+pub(crate) fn is_left_recursive(nodes: &Nodes, rules: &[RuleId]) -> bool {
+    left_groups(nodes, rules).iter().flatten().any(|&rule| !nodes.is_climb(rule))
+}
+
+/// Rewrites the rules so that none can begin with itself.
+pub(crate) fn remove_left_recursion(nodes: &mut Nodes, rules: &[RuleId]) -> Result<(), GrammarError> {
+    const MOST: usize = 300;
+    for group in left_groups(nodes, rules) {
+        if group.len() > MOST {
+            let message = format!("{} rules begin with each other; at most {MOST} may", group.len());
+            return Err(GrammarError::new(message).with_hint("Begin some of them with a terminal"));
+        }
+        remove_in_group(nodes, &group);
+        nodes.finish_pending();
+    }
+    Ok(())
+}
+
+/// What a node begins with: rules of the group, each with what follows it, and all else, without the empty text.
+struct Split {
+    calls: Vec<(RuleId, NodeId)>,
+    rest: NodeId,
+}
+
+fn split(nodes: &mut Nodes, id: NodeId, group: &HashMap<RuleId, usize>) -> Split {
+    match nodes.get(id).clone() {
+        Node::Rule(rule) if group.contains_key(&rule) => Split { calls: vec![(rule, NodeId::EMPTY)], rest: NodeId::NOTHING },
+        Node::Choice(items) => {
+            let (mut calls, mut rests) = (Vec::new(), Vec::new());
+            for &item in &items {
+                let part = split(nodes, item, group);
+                calls.extend(part.calls);
+                rests.push(part.rest);
+            }
+            Split { calls, rest: nodes.choice(rests) }
+        }
+        Node::Sequence(..) => {
+            let (mut at, mut calls, mut rests) = (id, Vec::new(), Vec::new());
+            loop {
+                let (head, tail) = match *nodes.get(at) {
+                    Node::Sequence(head, tail) => (head, tail),
+                    _ => (at, NodeId::EMPTY),
+                };
+                let part = split(nodes, head, group);
+                for (rule, then) in part.calls {
+                    calls.push((rule, nodes.sequence(then, tail)));
+                }
+                rests.push(nodes.sequence(part.rest, tail));
+                if tail == NodeId::EMPTY || !nodes.is_nullable(head) {
+                    return Split { calls, rest: nodes.choice(rests) };
+                }
+                at = tail;
+            }
+        }
+        Node::Repeat(body, min, max) => {
+            let part = split(nodes, body, group);
+            let again = nodes.repeat(body, min.saturating_sub(1), fewer(max));
+            let calls = part.calls.into_iter().map(|(rule, then)| (rule, nodes.sequence(then, again))).collect();
+            Split { calls, rest: nodes.sequence(part.rest, again) }
+        }
+        Node::Limit(..) | Node::Terminal(_) | Node::Json(_) | Node::Token(_) | Node::Rule(_) => {
+            Split { calls: Vec::new(), rest: nodes.without_empty(id) }
+        }
+        Node::LimitEnd | Node::Begin(_) | Node::End(_) => Split { calls: Vec::new(), rest: NodeId::NOTHING },
+    }
+}
+
+fn remove_in_group(nodes: &mut Nodes, rules: &[RuleId]) {
+    let index: HashMap<RuleId, usize> = rules.iter().enumerate().map(|(i, &rule)| (rule, i)).collect();
+    let parts: Vec<Split> = rules.iter().map(|&rule| split(nodes, nodes.body(rule), &index)).collect();
+    if let ([rule], [part]) = (rules, &parts[..]) {
+        // One rule alone: its ways up are a repetition.
+        let steps = nodes.choice(part.calls.iter().map(|&(_, then)| then));
+        let ways = nodes.repeat(steps, 0, UNBOUNDED);
+        let body = nodes.sequence(part.rest, ways);
+        finish(nodes, *rule, body);
+        return;
+    }
+    let group = rules[0].0;
+    let count = rules.len();
+    // Ways that lead nowhere have no text, and are taken out with all else that has none.
+    let ways: Vec<Vec<RuleId>> = (0..count)
+        .map(|from| (0..count).map(|to| nodes.new_climb(group, from as u32, to as u32)).collect())
+        .collect();
+    let mut nullable = true;
+    // A way is empty if each of its steps is.
+    while std::mem::take(&mut nullable) {
+        for (above, part) in parts.iter().enumerate() {
+            for &(below, then) in &part.calls {
+                for to in 0..count {
+                    let (long, short) = (ways[index[&below]][to], ways[above][to]);
+                    if !nodes.is_rule_nullable(long) && nodes.is_nullable(then) && nodes.is_rule_nullable(short) {
+                        nodes.set_nullable(long, true);
+                        nullable = true;
+                    }
+                }
+            }
+        }
+    }
+    for from in 0..count {
+        for to in 0..count {
+            let mut items = if from == to { vec![NodeId::EMPTY] } else { Vec::new() };
+            for (above, part) in parts.iter().enumerate() {
+                for &(below, then) in &part.calls {
+                    if index[&below] == from {
+                        let further = nodes.rule(ways[above][to]);
+                        items.push(nodes.sequence(then, further));
+                    }
+                }
+            }
+            let body = nodes.choice(items);
+            nodes.set_body(ways[from][to], body);
+        }
+    }
+    for (to, &rule) in rules.iter().enumerate() {
+        let mut items = Vec::new();
+        for (from, part) in parts.iter().enumerate() {
+            let way = nodes.rule(ways[from][to]);
+            items.push(nodes.sequence(part.rest, way));
+        }
+        let body = nodes.choice(items);
+        finish(nodes, rule, body);
+    }
+}
+
+/// The body of a rule, given without the empty text.
+fn finish(nodes: &mut Nodes, rule: RuleId, body: NodeId) {
+    let body = if nodes.is_rule_nullable(rule) { nodes.choice([body, NodeId::EMPTY]) } else { body };
+    nodes.set_body(rule, body);
+}

@@ -1,0 +1,250 @@
+//! Stacks: what may follow.
+//!
+//! A stack set is a set of sequences of nodes, each of which may be what is still to come, as a tree that shares equal tops
+//! and, interned, equal rests. Stacks with the same top are thus one, and what is read next is read once for all of them
+//! (as in the graph-structured stack of Tomita, 1985). No positions are in it, so equal futures are equal ids.
+
+use super::nodes::{Node, NodeId, Nodes, PartId, TokensId};
+use crate::limit_error;
+use hashbrown::{HashMap, HashSet};
+use punchcard_automata::Language;
+use punchcard_schema::SchemaError;
+use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
+
+type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
+
+/// A set of stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct StackId(u32);
+
+impl StackId {
+    /// No stack: no way on.
+    pub(crate) const NEVER: StackId = StackId(0);
+    /// The empty stack: the end of the text.
+    pub(crate) const END: StackId = StackId(1);
+}
+
+/// What can be read next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Next {
+    Terminal(Language),
+    Json(PartId),
+    Token(TokensId),
+}
+
+/// What a step does to the count of tokens of the limit that it is within.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Counting {
+    /// It stays within the same limit, or within none.
+    Keeps,
+    /// It leaves the limit.
+    Leaves,
+    /// It enters a limit of so many tokens.
+    Enters(u32),
+}
+
+/// What can be read from a set of stacks, and whether the text may end here.
+#[derive(Debug, Default)]
+pub(crate) struct Exits {
+    /// What is read, what it does to the count of tokens, and the stacks below it.
+    pub(crate) next: Vec<(Next, Counting, StackId)>,
+    /// The text may end without leaving a limit, or by leaving it.
+    pub(crate) may_end: bool,
+}
+
+/// The store of stacks.
+#[derive(Debug)]
+pub(crate) struct Stacks {
+    sets: Vec<Box<[(NodeId, StackId)]>>,
+    ids: FxMap<Box<[(NodeId, StackId)]>, StackId>,
+    unions: FxMap<(StackId, StackId), StackId>,
+    exits: FxMap<StackId, Arc<Exits>>,
+    /// Length of the shortest text, in bytes.
+    pub(super) costs: FxMap<StackId, u64>,
+}
+
+/// Most ways on from one place.
+const MOST_EXITS: usize = 1_000_000;
+
+impl Stacks {
+    pub(crate) fn new() -> Stacks {
+        let mut stacks = Stacks {
+            sets: Vec::new(),
+            ids: FxMap::default(),
+            unions: FxMap::default(),
+            exits: FxMap::default(),
+            costs: FxMap::default(),
+        };
+        stacks.intern(Box::new([]));
+        stacks.intern(Box::new([(NodeId::EMPTY, StackId::NEVER)]));
+        stacks
+    }
+
+    fn intern(&mut self, set: Box<[(NodeId, StackId)]>) -> StackId {
+        if let Some(&id) = self.ids.get(&set) {
+            return id;
+        }
+        let id = StackId(self.sets.len() as u32);
+        self.sets.push(set.clone());
+        self.ids.insert(set, id);
+        id
+    }
+
+    /// The tops, each with the stacks below it; the empty stack is an empty node above no stack.
+    pub(crate) fn tops(&self, stack: StackId) -> &[(NodeId, StackId)] {
+        &self.sets[stack.0 as usize]
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.sets.len()
+    }
+
+    pub(crate) fn memory_size(&self) -> usize {
+        let sets: usize = self.sets.iter().map(|set| 2 * (8 * set.len() + 32)).sum();
+        let exits: usize = self.exits.values().map(|exits| 64 + 20 * exits.next.len()).sum();
+        sets + exits + 24 * self.unions.len() + 24 * self.costs.len()
+    }
+
+    /// A node on top of stacks.
+    pub(crate) fn push(&mut self, nodes: &Nodes, node: NodeId, below: StackId) -> StackId {
+        if node == NodeId::EMPTY || below == StackId::NEVER {
+            return below;
+        }
+        let mut below = below;
+        // What a repetition is followed by may be another round of the same.
+        if let Some(at) = self.tops(below).iter().position(|&(top, _)| nodes.absorbs(node, top)) {
+            let mut others = self.tops(below).to_vec();
+            let (_, rest) = others.remove(at);
+            let others = self.intern(others.into());
+            below = self.union(others, rest);
+        }
+        self.intern(Box::new([(node, below)]))
+    }
+
+    /// All stacks of both sets.
+    pub(crate) fn union(&mut self, a: StackId, b: StackId) -> StackId {
+        if a == b || b == StackId::NEVER {
+            return a;
+        }
+        if a == StackId::NEVER {
+            return b;
+        }
+        let key = (a.min(b), a.max(b));
+        if let Some(&known) = self.unions.get(&key) {
+            return known;
+        }
+        let (first, second) = (self.tops(a).to_vec(), self.tops(b).to_vec());
+        let mut merged = Vec::with_capacity(first.len() + second.len());
+        let (mut i, mut j) = (0, 0);
+        while i < first.len() || j < second.len() {
+            match (first.get(i), second.get(j)) {
+                (Some(x), Some(y)) if x.0 == y.0 => {
+                    // Stacks may be deep, and differ at the bottom.
+                    let below = stacker::maybe_grow(64 << 10, 1 << 20, || self.union(x.1, y.1));
+                    merged.push((x.0, below));
+                    (i, j) = (i + 1, j + 1);
+                }
+                (Some(x), y) if y.is_none_or(|y| x.0 < y.0) => {
+                    merged.push(*x);
+                    i += 1;
+                }
+                (_, Some(y)) => {
+                    merged.push(*y);
+                    j += 1;
+                }
+                (_, None) => break,
+            }
+        }
+        let id = self.intern(merged.into());
+        self.unions.insert(key, id);
+        id
+    }
+
+    /// What can be read next.
+    pub(crate) fn exits(&mut self, nodes: &mut Nodes, stack: StackId) -> Result<Arc<Exits>, SchemaError> {
+        if let Some(known) = self.exits.get(&stack) {
+            return Ok(known.clone());
+        }
+        let exits = Arc::new(self.find_exits(nodes, stack)?);
+        self.exits.insert(stack, exits.clone());
+        Ok(exits)
+    }
+
+    fn find_exits(&mut self, nodes: &mut Nodes, stack: StackId) -> Result<Exits, SchemaError> {
+        let mut seen: HashSet<(NodeId, StackId, Counting), FxBuildHasher> = HashSet::default();
+        let mut open: Vec<(NodeId, StackId, Counting)> = Vec::new();
+        let mut found: FxMap<(Next, Counting), StackId> = FxMap::default();
+        let mut may_end = false;
+        let descend = |stacks: &Stacks, below: StackId, counting, open: &mut Vec<_>| {
+            open.extend(stacks.tops(below).iter().rev().map(|&(node, below)| (node, below, counting)));
+        };
+        descend(self, stack, Counting::Keeps, &mut open);
+        while let Some((node, below, counting)) = open.pop() {
+            if !seen.insert((node, below, counting)) {
+                continue;
+            }
+            if seen.len() > MOST_EXITS {
+                let hint = "Fewer alternatives in the rules help";
+                return Err(limit_error("max_exits", MOST_EXITS, hint));
+            }
+            if node == NodeId::EMPTY {
+                may_end = true;
+                continue;
+            }
+            let mut leads_to = |stacks: &mut Stacks, next: Next| {
+                let at = found.entry((next, counting)).or_insert(StackId::NEVER);
+                *at = stacks.union(*at, below);
+            };
+            match nodes.get(node).clone() {
+                Node::Terminal(language) => {
+                    if nodes.languages.is_nullable(language) {
+                        descend(self, below, counting, &mut open);
+                    }
+                    if language != Language::EPSILON {
+                        leads_to(self, Next::Terminal(language));
+                    }
+                }
+                Node::Json(part) => leads_to(self, Next::Json(part)),
+                Node::Token(tokens) => leads_to(self, Next::Token(tokens)),
+                Node::Sequence(head, tail) => {
+                    let below = self.push(nodes, tail, below);
+                    open.push((head, below, counting));
+                }
+                Node::Choice(items) => open.extend(items.iter().rev().map(|&item| (item, below, counting))),
+                Node::Repeat(body, min, max) => {
+                    if min == 0 {
+                        descend(self, below, counting, &mut open);
+                    }
+                    let again = nodes.repeat(body, min.saturating_sub(1), super::nodes::fewer(max));
+                    let below = self.push(nodes, again, below);
+                    open.push((body, below, counting));
+                }
+                Node::Rule(rule) => open.push((nodes.body(rule), below, counting)),
+                Node::Limit(body, tokens) => {
+                    let end = nodes.limit_end();
+                    let below = self.push(nodes, end, below);
+                    open.push((body, below, Counting::Enters(tokens)));
+                }
+                Node::LimitEnd => descend(self, below, Counting::Leaves, &mut open),
+                Node::Begin(_) | Node::End(_) => descend(self, below, counting, &mut open),
+            }
+        }
+        // Terminals that lead to the same stacks are one.
+        let mut by_target: FxMap<(Counting, StackId), Vec<Language>> = FxMap::default();
+        let mut next = Vec::new();
+        for ((what, counting), below) in found {
+            match what {
+                Next::Terminal(language) => by_target.entry((counting, below)).or_default().push(language),
+                _ => next.push((what, counting, below)),
+            }
+        }
+        for ((counting, below), languages) in by_target {
+            let language = nodes.languages.union(languages);
+            next.push((Next::Terminal(language), counting, below));
+        }
+        next.sort_unstable();
+        Ok(Exits { next, may_end })
+    }
+}

@@ -1,0 +1,38 @@
+//! Notations of grammars.
+
+use crate::errors::grammar_error;
+use punchcard_grammar::{Expr, Grammar, GrammarError, ebnf, print};
+use pyo3::prelude::*;
+
+fn as_json(py: Python<'_>, parsed: Result<Grammar, GrammarError>) -> PyResult<String> {
+    let grammar = parsed.map_err(|error| grammar_error(py, &error))?;
+    Ok(Expr::Grammar(Box::new(grammar)).to_json())
+}
+
+/// A grammar in EBNF as an expression in its JSON form.
+#[pyfunction]
+#[pyo3(signature = (text, start = None))]
+pub fn parse_ebnf(py: Python<'_>, text: &str, start: Option<&str>) -> PyResult<String> {
+    let parsed = py.detach(|| ebnf::parse(text, start));
+    as_json(py, parsed)
+}
+
+/// An expression in its JSON form as EBNF.
+#[pyfunction]
+pub fn print_grammar(py: Python<'_>, expr: &str) -> PyResult<String> {
+    let printed = py.detach(|| {
+        let grammar = match Expr::from_json(expr)? {
+            Expr::Grammar(grammar) => *grammar,
+            start => Grammar { start, rules: Default::default() },
+        };
+        Ok(print::print(&grammar))
+    });
+    printed.map_err(|error| grammar_error(py, &error))
+}
+
+/// Adds the functions of this file to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(parse_ebnf, module)?)?;
+    module.add_function(wrap_pyfunction!(print_grammar, module)?)?;
+    Ok(())
+}

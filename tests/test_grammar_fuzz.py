@@ -1,0 +1,101 @@
+"""Random grammars against a slow and simple recogniser: every short text, every prefix, every token."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import Any
+
+from grammar_reference import Reference
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from punchcard import Grammar, GrammarCompiler, GrammarError, GrammarMatcher, TokenizerInfo, allocate_token_bitmask
+
+EXAMPLES = int(os.environ.get("PUNCHCARD_EXAMPLES", "150"))
+LETTERS = "ab"
+TEXTS = ["".join(letters) for length in range(5) for letters in itertools.product(LETTERS, repeat=length)]
+TOKENS = [b"", *(text.encode() for text in TEXTS if text), b"<t>", b"a\xc3", b"c"]
+END, SPECIAL = 0, TOKENS.index(b"<t>")
+INFO = TokenizerInfo.from_vocab(TOKENS, eos_token_ids=[END], special_token_ids=[SPECIAL])
+NAMES = ["r", "s", "t"]
+
+words = st.text(LETTERS, min_size=1, max_size=2)
+regular = st.one_of(
+    st.text(LETTERS, max_size=2).map(lambda text: {"text": text}),
+    st.just({"chars": [[97, 98]]}),
+    st.sampled_from(["a*b?", "(a|bb)+", "[ab]{2}", "a?"]).map(lambda pattern: {"regex": {"pattern": pattern}}),
+    st.lists(words, min_size=1, max_size=2).map(lambda texts: {"text_without": texts}),
+)
+
+
+def combined(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    def repeat(parts: tuple[Any, int, int | None]) -> dict[str, Any]:
+        body, least, more = parts
+        bounds = {} if more is None else {"max": least + more}
+        return {"repeat": {"body": body, "min": least, **bounds}}
+
+    return st.one_of(
+        st.lists(items, max_size=3).map(lambda parts: {"sequence": parts}),
+        st.lists(items, min_size=1, max_size=3).map(lambda parts: {"choice": parts}),
+        st.tuples(items, st.integers(0, 2), st.none() | st.integers(0, 2)).map(repeat),
+    )
+
+
+def shortest(expr: Any) -> dict[str, Any]:
+    return {"shortest": expr}
+
+
+terms = st.recursive(regular, combined, max_leaves=4)
+terms = st.one_of(
+    terms,
+    st.lists(terms, min_size=2, max_size=2).map(lambda parts: {"and": parts}),
+    terms.map(lambda term: {"not": term}),
+    terms.map(shortest),
+)
+bodies = st.recursive(st.sampled_from(NAMES).map(lambda name: {"rule": name}) | terms, combined, max_leaves=6)
+grammars = st.fixed_dictionaries({"start": bodies, "rules": st.fixed_dictionaries({name: bodies for name in NAMES})})
+
+
+def language(grammar: dict[str, Any]) -> set[str]:
+    return {text for text in TEXTS if Reference(grammar, text).matches(grammar["start"])}
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=EXAMPLES <= 150)
+@given(grammars)
+def test_every_short_text_prefix_and_token(grammar: dict[str, Any]) -> None:
+    expected = language(grammar)
+    try:
+        compiled = GrammarCompiler(INFO, cache_enabled=False).compile(Grammar({"grammar": grammar}))
+    except GrammarError as error:
+        assert "No text matches" in str(error)
+        assert not expected
+        return
+    bitmask = allocate_token_bitmask(1, INFO.vocab_size)
+    for text in TEXTS:
+        matcher = GrammarMatcher(compiled)
+        if not matcher.accept_string(text):
+            assert not any(longer.startswith(text) for longer in expected)
+            continue
+        assert matcher.is_accepting() == (text in expected), text
+        # No dead end: there is a completion, and the recogniser takes it.
+        completion = matcher.find_completion()
+        assert matcher.fork().accept_string(completion)
+        whole = text + completion.decode()
+        if len(whole) <= 12:
+            assert Reference(grammar, whole).matches(grammar["start"]), whole
+        matcher.fill_next_token_bitmask(bitmask)
+        for token in range(len(TOKENS)):
+            allowed = bool(bitmask[0][token // 32] >> (token % 32) & 1)
+            assert matcher.fork().accept_token(token) == allowed, (text, token)
+            if token not in (END, SPECIAL):
+                assert matcher.fork().accept_string(TOKENS[token]) == allowed, (text, token)
+
+
+@settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=list(HealthCheck), derandomize=EXAMPLES <= 150)
+@given(grammars)
+def test_printed_grammars_have_the_same_texts(grammar: dict[str, Any]) -> None:
+    printed = str(Grammar({"grammar": grammar}))
+    read = Grammar.from_ebnf(printed)
+    assert str(read) == printed
+    inner = read._expr["grammar"]
+    assert language(inner) == language(grammar), printed
