@@ -1,7 +1,7 @@
 //! Notations of grammars.
 
 use crate::errors::grammar_error;
-use punchcard_grammar::{Expr, Grammar, GrammarError, ebnf, print};
+use punchcard_grammar::{Expr, Grammar, GrammarError, ebnf, lark, print};
 use pyo3::prelude::*;
 
 fn as_json(py: Python<'_>, parsed: Result<Grammar, GrammarError>) -> PyResult<String> {
@@ -14,6 +14,14 @@ fn as_json(py: Python<'_>, parsed: Result<Grammar, GrammarError>) -> PyResult<St
 #[pyo3(signature = (text, start = None))]
 pub fn parse_ebnf(py: Python<'_>, text: &str, start: Option<&str>) -> PyResult<String> {
     let parsed = py.detach(|| ebnf::parse(text, start));
+    as_json(py, parsed)
+}
+
+/// A Lark grammar as an expression in its JSON form.
+#[pyfunction]
+#[pyo3(signature = (text, start = None))]
+pub fn parse_lark(py: Python<'_>, text: &str, start: Option<&str>) -> PyResult<String> {
+    let parsed = py.detach(|| lark::parse(text, start));
     as_json(py, parsed)
 }
 
@@ -33,6 +41,7 @@ pub fn print_grammar(py: Python<'_>, expr: &str) -> PyResult<String> {
 /// Adds the functions of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(parse_ebnf, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_lark, module)?)?;
     module.add_function(wrap_pyfunction!(print_grammar, module)?)?;
     Ok(())
 }

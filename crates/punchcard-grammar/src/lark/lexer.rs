@@ -4,7 +4,7 @@
 //! flags of regular expressions, the end of inline JSON, and whether a name is a rule's or a terminal's.
 
 use crate::error::GrammarError;
-use crate::lark::suggest;
+use crate::similar::nearest;
 use std::ops::Range;
 
 /// A lexical token, and where it begins.
@@ -349,7 +349,7 @@ impl Lexer<'_> {
         let word = self.take_while(|c| c.is_ascii_alphanumeric() || c == '_').to_string();
         let Some(directive) = DIRECTIVES.into_iter().find(|known| *known == word) else {
             let error = self.error(at, format!("There is no directive %{word}"));
-            let hint = match suggest::closest(&word, DIRECTIVES) {
+            let hint = match nearest(&word, DIRECTIVES) {
                 Some(name) => format!("Did you mean %{name}?"),
                 None => format!("The directives are %{}", DIRECTIVES.join(", %")),
             };

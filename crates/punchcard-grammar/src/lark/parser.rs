@@ -12,9 +12,10 @@
 //! ```
 
 use crate::error::GrammarError;
+use crate::lark::common;
 use crate::lark::lexer::{Lexeme, LexemeKind};
 use crate::lark::syntax::{Attributes, Definition, Item, ItemKind, Mode, Node, NodeKind};
-use crate::lark::{common, suggest};
+use crate::similar::nearest;
 use std::collections::HashSet;
 
 /// How deep groups, arguments and nested grammars may stand within each other.
@@ -212,7 +213,7 @@ impl<'a> Parser<'a> {
         let mut add = |parser: &Self, at: usize, name: String, local: String| {
             if common::pattern(&name).is_none() {
                 let error = parser.error(at, format!("The common library has no {name:?}"));
-                return Err(error.with_hint(match suggest::closest(&name, common::names()) {
+                return Err(error.with_hint(match nearest(&name, common::names()) {
                     Some(near) => format!("Did you mean {near:?}?"),
                     None => format!("It has {}", common::names().collect::<Vec<_>>().join(", ")),
                 }));
@@ -374,7 +375,7 @@ impl<'a> Parser<'a> {
         let hint = match name {
             "temperature" => "A grammar says which texts may come, the sampler how they are drawn; set it there",
             "stop_capture" => "Give the text at the end a rule of its own with `capture`",
-            _ => match suggest::closest(name, ["lazy", "capture", "max_tokens", "stop", "suffix"]) {
+            _ => match nearest(name, ["lazy", "capture", "max_tokens", "stop", "suffix"]) {
                 Some(near) => {
                     return self
                         .error(at, format!("There is no attribute {name:?}"))

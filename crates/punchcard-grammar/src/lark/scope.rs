@@ -3,8 +3,9 @@
 //! Entries are taken in order, as `%override` and `%extend` refer to what came before; references may come in any order.
 
 use crate::error::{GrammarError, Spot};
+use crate::lark::common;
 use crate::lark::syntax::{Attributes, Definition, Item, ItemKind, Mode, Node, NodeKind};
-use crate::lark::{common, suggest};
+use crate::similar::nearest;
 use std::collections::{BTreeMap, HashSet};
 
 /// The names of a grammar.
@@ -146,7 +147,7 @@ impl<'a> Scope<'a> {
         if !kind.is_empty() && !self.entries.contains_key(name) && !parameters.contains(name.as_str()) {
             let error = GrammarError::at(text, node.at, format!("The {kind} {name:?} is not defined"));
             let known = self.entries.keys().map(String::as_str).chain(parameters.iter().copied());
-            return Err(error.with_hint(match suggest::closest(name, known) {
+            return Err(error.with_hint(match nearest(name, known) {
                 Some(near) => format!("Did you mean {near:?}?"),
                 None if common::pattern(name).is_some() => format!("Write %import common.{name}"),
                 None => format!("Define it: {name}: ..."),
