@@ -15,6 +15,7 @@ use crate::lark::scope::{self, Body, Entry, Scope};
 use crate::lark::syntax::{Attributes, Item, Node, NodeKind};
 use crate::lark::{special, substring};
 use crate::similar::nearest;
+use punchcard_automata::pattern;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The rule of ignored terminals. No rule of a grammar can have this name.
@@ -225,7 +226,10 @@ impl<'a> Lowering<'a> {
             (NodeKind::Text { value, ignore_case: false }, _) => text(value.clone()),
             (NodeKind::Text { value, ignore_case: true }, _) => regex(escape(value), "i".to_string()),
             (NodeKind::Range(first, last), _) => Expr::Chars(vec![(u32::from(*first), u32::from(*last))]),
-            (NodeKind::Regex { pattern, flags }, _) => regex(pattern.clone(), flags.clone()),
+            (NodeKind::Regex { pattern, flags }, _) => {
+                self.check_pattern(node.at, pattern, flags)?;
+                regex(pattern.clone(), flags.clone())
+            }
             (NodeKind::StructuredRegex(range), _) => {
                 substring::structured(self.text, range.start, &self.text[range.clone()])?
             }
@@ -239,6 +243,17 @@ impl<'a> Lowering<'a> {
             (kind, Context::Terminal) => return Err(self.not_in_terminals(node.at, kind)),
         };
         Ok(Some((expr, true)))
+    }
+
+    /// What is wrong with a pattern is said where it is written.
+    fn check_pattern(&self, at: usize, source: &str, flags: &str) -> Result<()> {
+        let options = pattern::Options::with_flags(pattern::Dialect::Python, flags);
+        let Err(error) = options.and_then(|options| pattern::parse(source, &options)) else { return Ok(()) };
+        // The pattern stands after a slash, and its slashes after backslashes.
+        let before = source.chars().take(error.offset);
+        let offset = at + 1 + before.map(|c| c.len_utf8() + usize::from(c == '/')).sum::<usize>();
+        let message = format!("This regular expression cannot be read: {}", error.message);
+        Err(self.error(offset, message).with_hint(error.hint.unwrap_or_default()))
     }
 
     fn not_in_terminals(&self, at: usize, kind: &NodeKind) -> GrammarError {
