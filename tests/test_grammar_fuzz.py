@@ -9,9 +9,17 @@ from typing import Any
 from grammar_reference import Reference
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from punchcard import Grammar, GrammarCompiler, GrammarError, GrammarMatcher, TokenizerInfo, allocate_token_bitmask
 
-EXAMPLES = int(os.environ.get("PUNCHCARD_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("PUNCHCARD_EXAMPLES", "0"))
+PROFILE = settings(
+    max_examples=EXAMPLES or 150,
+    derandomize=not EXAMPLES,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 LETTERS = "ab"
 TEXTS = ["".join(letters) for length in range(5) for letters in itertools.product(LETTERS, repeat=length)]
 TOKENS = [b"", *(text.encode() for text in TEXTS if text), b"<t>", b"a\xc3", b"c"]
@@ -53,14 +61,14 @@ terms = st.one_of(
     terms.map(shortest),
 )
 bodies = st.recursive(st.sampled_from(NAMES).map(lambda name: {"rule": name}) | terms, combined, max_leaves=6)
-grammars = st.fixed_dictionaries({"start": bodies, "rules": st.fixed_dictionaries({name: bodies for name in NAMES})})
+grammars = st.fixed_dictionaries({"start": bodies, "rules": st.fixed_dictionaries(dict.fromkeys(NAMES, bodies))})
 
 
 def language(grammar: dict[str, Any]) -> set[str]:
     return {text for text in TEXTS if Reference(grammar, text).matches(grammar["start"])}
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=EXAMPLES <= 150)
+@PROFILE
 @given(grammars)
 def test_every_short_text_prefix_and_token(grammar: dict[str, Any]) -> None:
     expected = language(grammar)
@@ -91,7 +99,9 @@ def test_every_short_text_prefix_and_token(grammar: dict[str, Any]) -> None:
                 assert matcher.fork().accept_string(TOKENS[token]) == allowed, (text, token)
 
 
-@settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=list(HealthCheck), derandomize=EXAMPLES <= 150)
+@settings(
+    max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=list(HealthCheck), derandomize=EXAMPLES <= 150
+)
 @given(grammars)
 def test_printed_grammars_have_the_same_texts(grammar: dict[str, Any]) -> None:
     printed = str(Grammar({"grammar": grammar}))

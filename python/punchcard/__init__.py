@@ -14,10 +14,14 @@ if TYPE_CHECKING:
     from punchcard.agent import Agent as Agent
     from punchcard.bitmask import allocate_token_bitmask as allocate_token_bitmask
     from punchcard.bitmask import apply_token_bitmask_inplace as apply_token_bitmask_inplace
+    from punchcard.bitmask import reset_token_bitmask as reset_token_bitmask
+    from punchcard.bitmask import token_bitmask_shape as token_bitmask_shape
     from punchcard.compiler import GrammarCompiler as GrammarCompiler
+    from punchcard.errors import BudgetError as BudgetError
     from punchcard.errors import GrammarError as GrammarError
     from punchcard.errors import InvalidSchemaError as InvalidSchemaError
     from punchcard.errors import LimitError as LimitError
+    from punchcard.errors import MatcherError as MatcherError
     from punchcard.errors import PunchcardError as PunchcardError
     from punchcard.errors import UnsatisfiableSchemaError as UnsatisfiableSchemaError
     from punchcard.errors import UnsupportedSchemaError as UnsupportedSchemaError
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from punchcard.limits import Limits as Limits
     from punchcard.schemas import build_schema as build_schema
     from punchcard.schemas import pydantic_schema as pydantic_schema
+    from punchcard.tags import StructuralTag as StructuralTag
+    from punchcard.tags import structural_tag as structural_tag
     from punchcard.tokenizers.info import TokenizerInfo as TokenizerInfo
     from punchcard.toolfiles import load_tools as load_tools
     from punchcard.tools import Tool as Tool
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
 # name -> the module that defines it
 _EXPORTS = {
     "Agent": "punchcard.agent",
+    "BudgetError": "punchcard.errors",
     "CompiledGrammar": "punchcard._core",
     "Field": "punchcard.fields",
     "Grammar": "punchcard.grammar",
@@ -44,7 +51,9 @@ _EXPORTS = {
     "InvalidSchemaError": "punchcard.errors",
     "LimitError": "punchcard.errors",
     "Limits": "punchcard.limits",
+    "MatcherError": "punchcard.errors",
     "PunchcardError": "punchcard.errors",
+    "StructuralTag": "punchcard.tags",
     "TokenizerInfo": "punchcard.tokenizers.info",
     "Tool": "punchcard.tools",
     "UnsatisfiableSchemaError": "punchcard.errors",
@@ -55,6 +64,9 @@ _EXPORTS = {
     "extract": "punchcard.extraction",
     "load_tools": "punchcard.toolfiles",
     "pydantic_schema": "punchcard.schemas",
+    "reset_token_bitmask": "punchcard.bitmask",
+    "structural_tag": "punchcard.tags",
+    "token_bitmask_shape": "punchcard.bitmask",
     "tool": "punchcard.tools",
 }
 

@@ -152,7 +152,7 @@ class Grammar:
 
     @classmethod
     def from_structural_tag(cls, tag: Any) -> Grammar:
-        """Free text, tagged parts and data in one: a `punchcard.tags.StructuralTag`, or its JSON form as a dict or text.
+        """Free text, tagged parts and data in one: a `punchcard.tags.StructuralTag`, or its JSON form, a dict or text.
 
         Raises:
             GrammarError: says where in the tag, and what to do.
@@ -181,6 +181,23 @@ class Grammar:
         from ._core import print_grammar
 
         return print_grammar(json.dumps(self._expr))
+
+    def show(self) -> str:
+        """A picture: a railroad diagram of each rule, as the text of an SVG file. Notebooks show a grammar like this by
+        themselves.
+
+        Raises:
+            PunchcardError: the package railroad-diagrams is missing (``pip install 'punchcard[show]'``).
+        """
+        from .railroad import svg
+
+        return svg(self._expr)
+
+    def _repr_svg_(self) -> str | None:
+        try:
+            return self.show()
+        except PunchcardError:
+            return None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Grammar) and self._expr == other._expr

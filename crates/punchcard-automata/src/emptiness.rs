@@ -31,6 +31,20 @@ impl Languages {
         Ok(self.search(id)?.is_some())
     }
 
+    /// Whether the empty text is the only one.
+    pub fn is_only_empty(&mut self, id: Language) -> Result<bool, LimitExceeded> {
+        if id == Language::EPSILON || !self.is_nullable(id) || self.is_plain(id) {
+            return Ok(id == Language::EPSILON);
+        }
+        let transitions = self.transitions(id);
+        for &target in transitions.targets() {
+            if self.is_viable(target)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// A shortest text of the language by the order of the search (shortest in characters up to the bound's slack).
     pub fn example(&mut self, id: Language) -> Result<Option<String>, LimitExceeded> {
         let mut text = String::new();

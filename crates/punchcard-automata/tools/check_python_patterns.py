@@ -1,7 +1,8 @@
 """Compares Python patterns with CPython's own `re.fullmatch`: random patterns and texts, and every character with case.
 
     cargo build --release -p punchcard-automata --example pattern_matches
-    python crates/punchcard-automata/tools/check_python_patterns.py target/release/examples/pattern_matches [COUNT [SEED]]
+    cd crates/punchcard-automata/tools
+    python check_python_patterns.py ../../../target/release/examples/pattern_matches [COUNT [SEED]]
 
 Prints each difference and how many patterns were compared. Patterns that both refuse, and those that only Punchcard
 refuses with a reason that is in `docs/grammars.md`, are no difference.

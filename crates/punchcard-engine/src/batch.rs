@@ -12,7 +12,8 @@ pub fn fill_masks(rows: Vec<(&Matcher, &mut [u32])>, pool: &rayon::ThreadPool) -
     for (matcher, row) in rows {
         by_grammar.entry(matcher.grammar().address()).or_default().push((matcher, row));
     }
-    let fill = |rows: Vec<(&Matcher, &mut [u32])>| rows.into_iter().try_for_each(|(matcher, row)| matcher.fill_mask(row));
+    let fill =
+        |rows: Vec<(&Matcher, &mut [u32])>| rows.into_iter().try_for_each(|(matcher, row)| matcher.fill_mask(row));
     if by_grammar.len() == 1 || pool.current_num_threads() == 1 {
         return by_grammar.into_values().try_for_each(fill);
     }

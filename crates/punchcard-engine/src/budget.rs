@@ -131,8 +131,7 @@ impl Budgets {
             let need = plan.map_or(u32::MAX, |plan| plan.len() as u32);
             needs.entry(need).or_default().extend(ids);
         }
-        let levels: Arc<[Level]> =
-            needs.into_iter().map(|(need, ids)| Level { need, ids: ids.into() }).collect();
+        let levels: Arc<[Level]> = needs.into_iter().map(|(need, ids)| Level { need, ids: ids.into() }).collect();
         if self.row_bytes > MOST_BYTES {
             self.rows.clear();
             self.row_bytes = 0;

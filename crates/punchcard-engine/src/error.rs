@@ -15,7 +15,8 @@ pub enum CompileError {
 impl CompileError {
     /// The same error, met in a rule.
     pub(crate) fn within(self, rule: &str) -> CompileError {
-        let told = |message: String| if message.starts_with("In ") { message } else { format!("In rule {rule:?}: {message}") };
+        let told =
+            |message: String| if message.starts_with("In ") { message } else { format!("In rule {rule:?}: {message}") };
         match self {
             CompileError::Grammar(error) => {
                 CompileError::Grammar(GrammarError { message: told(error.message), ..error })

@@ -5,8 +5,8 @@ use crate::budget::Budgets;
 use crate::error::CompileError;
 use crate::mask::{Mask, set};
 use crate::options::{JsonOptions, Limits};
-use crate::vocabulary::Vocabulary;
 use crate::rules::events::{Teller, Telling};
+use crate::vocabulary::Vocabulary;
 use crate::{Piece, json, rules};
 use hashbrown::HashMap;
 use punchcard_grammar::Expr;
@@ -37,7 +37,12 @@ impl Machine {
     }
 
     /// The configuration after a token: `bytes` is what it spells, if it is text.
-    pub(crate) fn step_token(&mut self, config: ConfigId, id: u32, bytes: Option<&[u8]>) -> Result<ConfigId, SchemaError> {
+    pub(crate) fn step_token(
+        &mut self,
+        config: ConfigId,
+        id: u32,
+        bytes: Option<&[u8]>,
+    ) -> Result<ConfigId, SchemaError> {
         match self {
             Machine::Rules(machine) => machine.step_token(config, id, bytes),
             Machine::Json(machine) => {
@@ -140,7 +145,8 @@ impl CompiledGrammar {
             Machine::Json(machine) => machine.start(),
             Machine::Rules(machine) => machine.start(),
         };
-        let inner = Inner { machine, masks: HashMap::default(), mask_bytes: 0, budgets: Budgets::default(), teller: None };
+        let inner =
+            Inner { machine, masks: HashMap::default(), mask_bytes: 0, budgets: Budgets::default(), teller: None };
         let source = Arc::new((expr, *limits));
         Ok(CompiledGrammar { vocabulary, source, inner: Arc::new(Mutex::new(inner)), start })
     }
@@ -271,7 +277,12 @@ impl CompiledGrammar {
     }
 
     /// What is told after a token, or a text.
-    pub(crate) fn tell(&self, telling: &Telling, id: Option<u32>, bytes: Option<&[u8]>) -> Result<Telling, SchemaError> {
+    pub(crate) fn tell(
+        &self,
+        telling: &Telling,
+        id: Option<u32>,
+        bytes: Option<&[u8]>,
+    ) -> Result<Telling, SchemaError> {
         match &mut self.lock().teller {
             Some(teller) => teller.take(telling, id, bytes),
             None => Ok(telling.clone()),

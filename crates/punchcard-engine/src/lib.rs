@@ -24,8 +24,8 @@ pub use automaton::ConfigId;
 pub use error::CompileError;
 pub use grammar::CompiledGrammar;
 pub use matcher::{BudgetError, Matcher};
-pub use rules::events::Event;
 pub use options::{JsonOptions, Limits, WhiteSpace};
+pub use rules::events::Event;
 pub use vocabulary::{Vocabulary, VocabularyError};
 
 use punchcard_schema::SchemaError;

@@ -2,8 +2,8 @@
 
 use crate::Piece;
 use crate::automaton::ConfigId;
-use crate::grammar::CompiledGrammar;
 use crate::error::CompileError;
+use crate::grammar::CompiledGrammar;
 use crate::mask::set;
 use crate::rules::events::{Event, Telling};
 use punchcard_schema::SchemaError;

@@ -1,8 +1,8 @@
 //! The options of JSON grammars and the limits of all, as callers give them.
 
 use crate::error::CompileError;
-use crate::json::machine::{MachineLimits, Spelling};
 use crate::json::Machine;
+use crate::json::machine::{MachineLimits, Spelling};
 use crate::leaf::Encoding;
 use crate::vocabulary::Vocabulary;
 use punchcard_automata::{CharSet, Language, Languages};

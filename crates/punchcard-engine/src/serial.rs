@@ -58,11 +58,8 @@ impl Vocabulary {
 impl CompiledGrammar {
     /// The grammar as bytes.
     pub fn serialize(&self) -> Vec<u8> {
-        let body = Body {
-            vocabulary: self.vocabulary().fingerprint(),
-            limits: *self.limits(),
-            expr: self.expr().to_json(),
-        };
+        let body =
+            Body { vocabulary: self.vocabulary().fingerprint(), limits: *self.limits(), expr: self.expr().to_json() };
         // A structure of texts and numbers can always be written.
         let body = serde_json::to_vec(&body).unwrap_or_default();
         let mut out = format!("{NAME} {VERSION} {}\n", checksum(&body)).into_bytes();

@@ -76,7 +76,16 @@ impl Vocabulary {
         let texts = tokens.iter().enumerate().filter(|(id, _)| is_text[*id]);
         let trie = Trie::new(texts.map(|(id, bytes)| (&**bytes, id as u32)));
         let alphabet = alphabet(&trie);
-        Ok(Vocabulary { tokens, size, eos, special, trie, alphabet, leaf_masks: Shared::default(), terminal_masks: Shared::default() })
+        Ok(Vocabulary {
+            tokens,
+            size,
+            eos,
+            special,
+            trie,
+            alphabet,
+            leaf_masks: Shared::default(),
+            terminal_masks: Shared::default(),
+        })
     }
 
     /// The width of the logits and of the bitmask, in tokens.

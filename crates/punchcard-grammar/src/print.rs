@@ -249,7 +249,8 @@ impl<'a> Printer<'a> {
             Expr::Text(text) => self.out.push_str(&literal(text)),
             Expr::Chars(ranges) => self.out.push_str(&class(&ranges.iter().copied().collect())),
             Expr::Sequence(parts) if parts.is_empty() => self.out.push_str("\"\""),
-            Expr::Sequence(parts) => self.list(parts, " ", Tightness::Difference),
+            // A difference binds tighter, but few readers know.
+            Expr::Sequence(parts) => self.list(parts, " ", Tightness::Repetition),
             Expr::Choice(parts) => self.list(parts, " | ", Tightness::Sequence),
             Expr::Repeat { body, min, max } => {
                 self.expr(body, Tightness::Primary);

@@ -98,7 +98,6 @@ impl PyCompiledGrammar {
     }
 }
 
-
 /// Compiles a grammar expression, given in its JSON form, for a vocabulary.
 #[pyfunction]
 pub fn compile_grammar(
@@ -217,7 +216,9 @@ impl PyMatcher {
             BudgetError::Limit(error) => schema_error(py, &error),
             BudgetError::TooSmall { minimum } => {
                 let budget = token_budget.unwrap_or(0);
-                let message = format!("token_budget={budget} is too small: the shortest answer that is known takes {minimum} tokens");
+                let message = format!(
+                    "token_budget={budget} is too small: the shortest answer that is known takes {minimum} tokens"
+                );
                 let fields = [("hint", format!("Allow at least {minimum}")), ("minimum", minimum.to_string())];
                 exception(py, "BudgetError", &message, &fields)
             }
@@ -376,7 +377,12 @@ impl PyMatcher {
             Some([Piece::Bytes(bytes)]) => Ok(PyBytes::new(py, bytes)),
             Some(_) => {
                 let hint = "Use find_completion_tokens()".to_string();
-                Err(exception(py, "MatcherError", "The text cannot end without tokens that are no text", &[("hint", hint)]))
+                Err(exception(
+                    py,
+                    "MatcherError",
+                    "The text cannot end without tokens that are no text",
+                    &[("hint", hint)],
+                ))
             }
             None => Err(no_example(py)),
         }

@@ -3,9 +3,9 @@
 //! One reading of the text is followed, frame by frame from the innermost outward: the rest of the string, of the number,
 //! of the object and so on. That there always is one is what "no dead ends" means, so this is its witness, too.
 
-use crate::leaf::{Encoding, LeafId};
 use super::machine::{Frame, Machine, Phase, Reading};
 use crate::automaton::ConfigId;
+use crate::leaf::{Encoding, LeafId};
 use punchcard_schema::example::escaped;
 use punchcard_schema::{ObjectState, SchemaError};
 

@@ -344,9 +344,8 @@ impl Machine {
 
     /// Whether the text must end here.
     pub(crate) fn is_final(&self, config: ConfigId) -> bool {
-        let ended = |reading: &Reading| {
-            matches!(self.frame(reading.stack), Frame::End { space } if space == Language::EPSILON)
-        };
+        let ended =
+            |reading: &Reading| matches!(self.frame(reading.stack), Frame::End { space } if space == Language::EPSILON);
         self.readings_of(config).iter().all(ended)
     }
 

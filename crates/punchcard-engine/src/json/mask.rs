@@ -5,9 +5,9 @@
 //! ([`LeafMask`]): tokens that stay inside, or end with the closing quote, come as a ready bitmask. Of tokens that go on
 //! behind the quote only the different rests are tried, in a trie of their own.
 
-use crate::leaf::{Encoding, LeafId};
 use super::machine::{Frame, Machine, Reading};
 use crate::automaton::ConfigId;
+use crate::leaf::{Encoding, LeafId};
 use crate::mask::{clear, set};
 use crate::trie::Trie;
 use crate::vocabulary::Vocabulary;
@@ -399,4 +399,3 @@ fn has_further_name(rest: &[u8]) -> bool {
         behind.first() == Some(&b'"') && behind[1..].contains(&b'"')
     })
 }
-

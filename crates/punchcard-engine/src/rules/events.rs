@@ -16,7 +16,6 @@ use crate::leaf::{Encoding, LeafId};
 use crate::options::Limits;
 use crate::vocabulary::Vocabulary;
 use hashbrown::HashSet;
-use punchcard_automata::Language;
 use punchcard_grammar::Expr;
 use punchcard_schema::SchemaError;
 use std::sync::Arc;
@@ -156,7 +155,7 @@ impl Teller {
             Place::Leaf(leaf) => {
                 let languages = &mut self.machine.nodes.languages;
                 let next = self.machine.leaves.step(languages, leaf, byte)?;
-                self.in_leaf(next, thread.clone(), position + 1, out);
+                self.in_leaf(next, thread.clone(), position + 1, out)?;
             }
             Place::Json(part, config) => {
                 let next = self.machine.parts[part.0 as usize].step(config, byte)?;
@@ -176,7 +175,7 @@ impl Teller {
                     let leaf = self.machine.leaves.start(language, Encoding::Raw);
                     let languages = &mut self.machine.nodes.languages;
                     let leaf = self.machine.leaves.step(languages, leaf, byte)?;
-                    self.in_leaf(leaf, next, position + 1, out);
+                    self.in_leaf(leaf, next, position + 1, out)?;
                 }
                 Node::Json(part) => {
                     let machine = &mut self.machine.parts[part.0 as usize];
@@ -211,13 +210,18 @@ impl Teller {
         Ok(())
     }
 
-    fn in_leaf(&mut self, leaf: LeafId, thread: Thread, position: usize, out: &mut Vec<Thread>) {
-        if leaf == LeafId::DEAD {
-            return;
+    fn in_leaf(
+        &mut self,
+        leaf: LeafId,
+        thread: Thread,
+        position: usize,
+        out: &mut Vec<Thread>,
+    ) -> Result<(), SchemaError> {
+        if leaf != LeafId::DEAD {
+            let place = self.machine.place_of(leaf)?;
+            self.settle(Thread { place, ..thread }, position, out);
         }
-        let ended = self.machine.leaves.language(leaf).is_some_and(|(language, _)| language == Language::EPSILON);
-        let place = if ended { Place::Between } else { Place::Leaf(leaf) };
-        self.settle(Thread { place, ..thread }, position, out);
+        Ok(())
     }
 
     /// Tells what certainly begins and ends where a thread stands, and adds the thread.

@@ -133,9 +133,9 @@ impl<'a> Lowering<'a> {
     }
 
     fn resolve(&self, name: &str, scope: Option<usize>) -> Result<RuleId, GrammarError> {
-        scope
-            .and_then(|scope| self.scopes[scope].rules.get(name).copied())
-            .ok_or_else(|| GrammarError::new(format!("There is no rule {name:?}")).with_hint("Define it, or correct the name"))
+        scope.and_then(|scope| self.scopes[scope].rules.get(name).copied()).ok_or_else(|| {
+            GrammarError::new(format!("There is no rule {name:?}")).with_hint("Define it, or correct the name")
+        })
     }
 
     /// Rules that an expression uses.
@@ -387,7 +387,11 @@ impl<'a> Lowering<'a> {
 
     /// The body of a rule that only names are in the way of; else the node itself.
     fn without_rules(&mut self, node: NodeId) -> NodeId {
-        self.out.nodes.as_rule(node).filter(|rule| self.done[rule.0 as usize]).map_or(node, |rule| self.out.nodes.body(rule))
+        self.out
+            .nodes
+            .as_rule(node)
+            .filter(|rule| self.done[rule.0 as usize])
+            .map_or(node, |rule| self.out.nodes.body(rule))
     }
 
     fn regex(&mut self, source: &str, flags: &str, syntax: RegexSyntax) -> Result<Language, CompileError> {
@@ -402,11 +406,7 @@ impl<'a> Lowering<'a> {
             let shown: String = source.chars().take(60).collect();
             let ending = if shown.len() < source.len() { "..." } else { "" };
             let message = format!("The regular expression {shown:?}{ending} cannot be used: {}", error.message);
-            GrammarError {
-                message,
-                hint: error.hint.unwrap_or_default(),
-                spot: Some(Spot::at(source, offset)),
-            }
+            GrammarError { message, hint: error.hint.unwrap_or_default(), spot: Some(Spot::at(source, offset)) }
         };
         let pattern = pattern::parse(source, &options).map_err(refused)?;
         let languages = &mut self.out.nodes.languages;

@@ -7,12 +7,11 @@ use super::lower::Lowered;
 use super::nodes::{Nodes, PartId};
 use super::stack::{Counting, Exits, Next, StackId, Stacks};
 use crate::automaton::{ConfigId, Configs};
+use crate::error::CompileError;
 use crate::json::machine::MachineLimits;
 use crate::leaf::{Encoding, LeafId, Leaves};
-use crate::error::CompileError;
 use crate::{json, limit_error};
 use punchcard_grammar::GrammarError;
-use punchcard_automata::Language;
 use punchcard_schema::SchemaError;
 use std::sync::Arc;
 
@@ -177,7 +176,7 @@ impl Machine {
         match place {
             Place::Leaf(leaf) if !used_up => {
                 let next = self.leaves.step(&mut self.nodes.languages, leaf, byte)?;
-                self.in_leaf(next, tokens, stack, out);
+                self.in_leaf(next, tokens, stack, out)?;
             }
             Place::Json(part, config) if !used_up => {
                 let next = self.parts[part.0 as usize].step(config, byte)?;
@@ -197,7 +196,7 @@ impl Machine {
                 Next::Terminal(language) => {
                     let leaf = self.leaves.start(language, Encoding::Raw);
                     let leaf = self.leaves.step(&mut self.nodes.languages, leaf, byte)?;
-                    self.in_leaf(leaf, tokens, below, out);
+                    self.in_leaf(leaf, tokens, below, out)?;
                 }
                 Next::Json(part) => {
                     let machine = &mut self.parts[part.0 as usize];
@@ -212,14 +211,26 @@ impl Machine {
         Ok(())
     }
 
-    /// In a terminal, which is left at once if nothing more can come of it.
-    fn in_leaf(&mut self, leaf: LeafId, tokens: Tokens, stack: StackId, out: &mut Vec<Reading>) {
-        if leaf == LeafId::DEAD {
-            return;
+    fn in_leaf(
+        &mut self,
+        leaf: LeafId,
+        tokens: Tokens,
+        stack: StackId,
+        out: &mut Vec<Reading>,
+    ) -> Result<(), SchemaError> {
+        if leaf != LeafId::DEAD {
+            out.push(Reading { place: self.place_of(leaf)?, tokens, stack });
         }
-        let ended = self.leaves.language(leaf).is_some_and(|(language, _)| language == Language::EPSILON);
-        let place = if ended { Place::Between } else { Place::Leaf(leaf) };
-        out.push(Reading { place, tokens, stack });
+        Ok(())
+    }
+
+    /// In a terminal, which is left at once if nothing more can come of it.
+    pub(crate) fn place_of(&mut self, leaf: LeafId) -> Result<Place, SchemaError> {
+        let ended = match self.leaves.language(leaf) {
+            Some((language, _)) => self.nodes.languages.is_only_empty(language)?,
+            None => false,
+        };
+        Ok(if ended { Place::Between } else { Place::Leaf(leaf) })
     }
 
     /// Whether a place can be left.
@@ -330,5 +341,4 @@ impl Machine {
         };
         Ok(rest.saturating_add(self.cost_to_limit(reading.stack)?) <= tokens)
     }
-
 }

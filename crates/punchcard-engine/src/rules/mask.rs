@@ -145,9 +145,9 @@ impl Machine {
     }
 
     fn is_wide(&self, leaf: LeafId) -> bool {
-        self.leaves.language(leaf).is_some_and(|(language, _)| {
-            self.nodes.languages.length_bounds(language).1 > MOST_CHARS_TO_WALK
-        })
+        self.leaves
+            .language(leaf)
+            .is_some_and(|(language, _)| self.nodes.languages.length_bounds(language).1 > MOST_CHARS_TO_WALK)
     }
 
     fn terminal_mask(&mut self, vocabulary: &Vocabulary, leaf: LeafId) -> Result<Arc<TerminalMask>, SchemaError> {
@@ -191,12 +191,7 @@ impl Machine {
 }
 
 /// A run of characters whose bounds lie farther away than any token reaches is, to one token, a run without bounds.
-fn within_a_token(
-    vocabulary: &Vocabulary,
-    languages: &mut Languages,
-    leaves: &mut Leaves,
-    leaf: LeafId,
-) -> LeafId {
+fn within_a_token(vocabulary: &Vocabulary, languages: &mut Languages, leaves: &mut Leaves, leaf: LeafId) -> LeafId {
     let longest = vocabulary.trie.max_depth() as u32 + 1;
     let Some((language, encoding)) = leaves.language(leaf) else { return leaf };
     let Some((set, min, max)) = languages.as_run(language) else { return leaf };

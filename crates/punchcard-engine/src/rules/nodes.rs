@@ -326,12 +326,10 @@ impl Nodes {
     pub(crate) fn absorbs(&self, first: NodeId, second: NodeId) -> bool {
         match (self.get(first), self.get(second)) {
             (Node::Repeat(_, 0, UNBOUNDED), _) => first == second,
-            (Node::Rule(a), Node::Rule(b)) => {
-                match (self.rules[a.0 as usize].climb, self.rules[b.0 as usize].climb) {
-                    (Some((g, _, to)), Some((h, from, end))) => g == h && to == from && from == end,
-                    _ => false,
-                }
-            }
+            (Node::Rule(a), Node::Rule(b)) => match (self.rules[a.0 as usize].climb, self.rules[b.0 as usize].climb) {
+                (Some((g, _, to)), Some((h, from, end))) => g == h && to == from && from == end,
+                _ => false,
+            },
             _ => false,
         }
     }

@@ -10,8 +10,8 @@
 
 use super::nodes::{Node, NodeId, Nodes, RuleId, fewer};
 use hashbrown::{HashMap, HashSet};
-use punchcard_grammar::GrammarError;
 use punchcard_automata::languages::UNBOUNDED;
+use punchcard_grammar::GrammarError;
 
 /// The strongly connected components of a graph, each after those that it has edges to (Tarjan, 1972).
 pub(crate) fn groups(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
@@ -159,11 +159,7 @@ fn left_groups(nodes: &Nodes, rules: &[RuleId]) -> Vec<Vec<RuleId>> {
         })
         .collect();
     let recursive = |group: &Vec<usize>| group.len() > 1 || edges[group[0]].contains(&group[0]);
-    groups(&edges)
-        .into_iter()
-        .filter(recursive)
-        .map(|group| group.into_iter().map(|i| rules[i]).collect())
-        .collect()
+    groups(&edges).into_iter().filter(recursive).map(|group| group.into_iter().map(|i| rules[i]).collect()).collect()
 }
 
 /// Whether some rule can begin with itself. Ways can, and that is harmless: they do so at their end, on the same stack.
@@ -193,7 +189,9 @@ struct Split {
 
 fn split(nodes: &mut Nodes, id: NodeId, group: &HashMap<RuleId, usize>) -> Split {
     match nodes.get(id).clone() {
-        Node::Rule(rule) if group.contains_key(&rule) => Split { calls: vec![(rule, NodeId::EMPTY)], rest: NodeId::NOTHING },
+        Node::Rule(rule) if group.contains_key(&rule) => {
+            Split { calls: vec![(rule, NodeId::EMPTY)], rest: NodeId::NOTHING }
+        }
         Node::Choice(items) => {
             let (mut calls, mut rests) = (Vec::new(), Vec::new());
             for &item in &items {
@@ -248,9 +246,8 @@ fn remove_in_group(nodes: &mut Nodes, rules: &[RuleId]) {
     let group = rules[0].0;
     let count = rules.len();
     // Ways that lead nowhere have no text, and are taken out with all else that has none.
-    let ways: Vec<Vec<RuleId>> = (0..count)
-        .map(|from| (0..count).map(|to| nodes.new_climb(group, from as u32, to as u32)).collect())
-        .collect();
+    let ways: Vec<Vec<RuleId>> =
+        (0..count).map(|from| (0..count).map(|to| nodes.new_climb(group, from as u32, to as u32)).collect()).collect();
     let mut nullable = true;
     // A way is empty if each of its steps is.
     while std::mem::take(&mut nullable) {

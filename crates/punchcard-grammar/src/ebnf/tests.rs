@@ -1,7 +1,8 @@
 //! What is read, and what each error says and where.
 
 use super::*;
-use crate::print;
+use crate::{normal_form, print};
+use proptest::prelude::*;
 
 /// The grammar in normal spelling.
 fn read(text: &str) -> String {
@@ -250,4 +251,120 @@ fn long_texts_take_time_in_proportion() {
     }
     // Quadratic time would be minutes.
     assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// Whatever is read can be printed and read again; whatever is not is an error, and no panic.
+    #[test]
+    fn any_text_is_read_or_refused(
+        pieces in prop::collection::vec(prop::sample::select(PIECES), 0..12),
+        noise in "\\PC{0,2}",
+    ) {
+        let text = format!("root ::= {} {noise}", pieces.concat());
+        if let Ok(grammar) = parse(&text, None) {
+            let printed = print(&grammar);
+            prop_assert_eq!(parse(&printed, None), Ok(normal_form(&grammar)), "{}\n{}", text, printed);
+        }
+    }
+}
+
+const PIECES: &[&str] = &[
+    "a",
+    " ",
+    "\n",
+    "a ::= ",
+    "b := ",
+    "\"a\"",
+    "\"",
+    "'",
+    "'x'",
+    "[a-z]",
+    "[",
+    "]",
+    "^",
+    "\\",
+    "\\n",
+    "\\u00e9",
+    "\\uD800",
+    "é",
+    "😀",
+    "(",
+    ")",
+    "|",
+    "*",
+    "+",
+    "?",
+    "{2}",
+    "{2,",
+    "}",
+    "-",
+    ".",
+    "#x41",
+    "#",
+    "# c\n",
+    "/*",
+    "*/",
+    "(*",
+    "*)",
+    "<",
+    ">",
+    "<[7]>",
+    "!<t>",
+    "@not(",
+    "@and(",
+    "@token(",
+    "@regex(",
+    "@json_schema(",
+    "@schema_string(",
+    "without",
+    "{}",
+    "true",
+    ",",
+    ";",
+    "=",
+    "@nothing",
+    "[1] ",
+    "[wfc:",
+    "a[capture] ::= ",
+    "Token(",
+    "1",
+    "99999999999",
+    "\u{FEFF}",
+    "\r\n",
+];
+
+#[test]
+fn grammars_as_people_have_them() {
+    // In the ways of llama.cpp, of the XML specification and of SPARQL's.
+    let gbnf = r#"
+        # chess, in part
+        root ::= (
+            # a comment in a group
+            "1. " move " " move "\n"
+            ([1-9] [0-9]? ". " move " " move "\n")+
+        )
+        move ::= (pawn | nonpawn | castle) [+#]?
+        nonpawn ::= [NBKQR] [a-h]? [1-8]? "x"? [a-h] [1-8]
+        pawn ::= ([a-h] "x")? [a-h] [1-8] ("=" [NBKQR])?
+        castle ::= "O-O" "-O"?
+        char ::= [^"\\\x7F\x00-\x1F] | [\\] (["\\bfnrt] | "u" [0-9a-fA-F]{4})
+        space ::= | " " | "\n" [ \t]{0,20}"#;
+    assert_eq!(parse(gbnf, None).map(|grammar| grammar.rules.len()), Ok(7));
+    let xml = "
+        [2]   Char      ::=   #x9 | #xA | #xD | [#x20-#xD7FF] | [#xE000-#xFFFD] | [#x10000-#x10FFFF]  /* any Unicode character */
+        [3]   S         ::=   (#x20 | #x9 | #xD | #xA)+
+        [14]  CharData  ::=   [^<&]* - ([^<&]* ']]>' [^<&]*)
+        [15]  Comment   ::=   '<!--' ((Char - '-') | ('-' (Char - '-')))* '-->'
+        [17]  PITarget  ::=   Name - (('X' | 'x') ('M' | 'm') ('L' | 'l'))
+        [39]  element   ::=   EmptyElemTag | STag content ETag  [ WFC: Element Type Match ]
+                              [ VC: Element Valid ]
+        [40]  STag      ::=   '<' Name (S Attribute)* S? '>'
+        [4]   NameStartChar ::= \":\" | [A-Z] | \"_\" | [#xC0-#xD6]
+        [5]   Name      ::=   NameStartChar*
+        EmptyElemTag ::= '' content ::= '' ETag ::= '' Attribute ::= ''";
+    let grammar = parse(xml, None).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((grammar.start, grammar.rules.len()), (Expr::Rule("Char".into()), 13));
+    assert!(read(xml).contains("Comment ::= \"<!--\" (Char - \"-\" | \"-\" (Char - \"-\"))* \"-->\"\n"));
 }

@@ -18,9 +18,7 @@ pub(super) fn known(property: &str) -> CharSet {
 }
 
 /// Of all characters, those with a numeric value are letters or have a number category.
-static WORD: LazyLock<CharSet> = LazyLock::new(|| {
-    known("L").union(&known("N")).union(&CharSet::single('_'))
-});
+static WORD: LazyLock<CharSet> = LazyLock::new(|| known("L").union(&known("N")).union(&CharSet::single('_')));
 
 /// `\d`: a decimal digit of any script.
 pub(super) fn digit(ascii: bool) -> CharSet {

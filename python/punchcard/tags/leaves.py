@@ -1,0 +1,246 @@
+"""Formats that hold no other format: constant text, schemas, patterns, grammars, free text and tokens."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, NonNegativeInt
+
+from ..errors import PunchcardError
+from ..grammar import schema_text
+from .base import NO_END, End, Format, Place
+from .expressions import (
+    ANY_TEXT,
+    Expr,
+    TokenName,
+    both,
+    max_tokens,
+    repeat,
+    sequence,
+    shortest,
+    text,
+    text_without,
+    token,
+)
+from .styles import STYLES, parameters
+
+#: As many as an expression counts to.
+_Count = Annotated[NonNegativeInt, Field(le=2**31 - 1)]
+
+
+def _schema(value: Any) -> Any:
+    """A schema as JSON data, from whatever `Grammar.from_json_schema` takes."""
+    if isinstance(value, (dict, bool)):
+        return value
+    try:
+        return json.loads(schema_text(value))
+    except (PunchcardError, ValueError) as error:
+        raise ValueError(str(error)) from None
+
+
+JsonSchema = Annotated[bool | dict[str, Any], BeforeValidator(_schema)]
+
+
+class ConstStringFormat(Format):
+    """This text."""
+
+    type: Literal["const_string"] = "const_string"
+    value: str
+
+    def _expr(self, place: Place) -> Expr:
+        return text(self.value)
+
+
+class JSONSchemaFormat(Format):
+    """Values under a JSON Schema, in the spelling of ``style``.
+
+    Attributes:
+        json_schema: the schema: a dict, a bool, JSON text, a Pydantic model or another Python type.
+        style: ``"json"``, or how a model family writes the arguments of a call as XML-like elements: ``qwen_xml``,
+            ``minimax_xml``, ``deepseek_xml``, ``deepseek_v4_1_xml``, ``glm_xml``, ``kimi_k3_xml``, for objects.
+        newlines: of an XML-like style: whether the line breaks that the family writes around values may be there
+            (``"optional"``), must (``"required"``) or must not (``"none"``).
+        any_order: properties may come in any order, each once and the required ones all the same. Not in XML-like
+            styles.
+        max_whitespace_cnt: most white space characters in one place; 0 for none. `None`: as in `from_json_schema`.
+        options: further options of `Grammar.from_json_schema`, such as ``{"profile": "spec"}``.
+        excludes: texts that may not occur in the strings of an XML-like style. Refused in JSON, where a ``pattern``
+            in the schema says it.
+    """
+
+    type: Literal["json_schema"] = "json_schema"
+    json_schema: JsonSchema
+    style: str = "json"
+    newlines: Literal["optional", "required", "none"] = "optional"
+    any_order: bool = False
+    max_whitespace_cnt: _Count | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+    excludes: list[str] = Field(default_factory=list)
+
+    def _expr(self, place: Place) -> Expr:
+        options = self._options()
+        if self.style == "json":
+            if self.excludes:
+                raise place.field("excludes").error(
+                    "Texts cannot be excluded from the strings of JSON", "Give the strings a pattern in the schema"
+                )
+            return {"json_schema": {"schema": schema_text(self.json_schema), **_unless_empty(options=options)}}
+        if self.style not in STYLES:
+            raise place.field("style").error(
+                f"The style {self.style!r} is not covered", f"Known are json, {', '.join(STYLES)}"
+            )
+        if self.any_order:
+            raise place.field("any_order").error(
+                f"Parameters of the style {self.style} come in the order of the schema", "Leave any_order out"
+            )
+        if "" in self.excludes:
+            raise place.field("excludes").error("An empty text occurs in every text", "Remove it")
+        return parameters(
+            STYLES[self.style],
+            self.json_schema,
+            newlines=self.newlines,
+            excludes=self.excludes,
+            options=options,
+            place=place.field("json_schema"),
+        )
+
+    def _options(self) -> dict[str, Any]:
+        options = dict(self.options)
+        if self.any_order:
+            options["property_order"] = "any"
+        if self.max_whitespace_cnt is not None:
+            # The engine counts what may follow the one space or line break.
+            options["whitespace"] = self.max_whitespace_cnt - 1 if self.max_whitespace_cnt else "none"
+        return options
+
+
+class QwenXMLParameterFormat(Format):
+    """An older name of `JSONSchemaFormat` with ``style="qwen_xml"``."""
+
+    type: Literal["qwen_xml_parameter"] = "qwen_xml_parameter"
+    json_schema: JsonSchema
+
+    def _expr(self, place: Place) -> Expr:
+        return JSONSchemaFormat(json_schema=self.json_schema, style="qwen_xml")._expr(place)
+
+
+class RegexFormat(Format):
+    """What a regular expression (ECMA-262 with the ``u`` flag) matches as a whole."""
+
+    type: Literal["regex"] = "regex"
+    pattern: str
+
+    def _expr(self, place: Place) -> Expr:
+        return {"regex": {"pattern": self.pattern}}
+
+
+class GrammarFormat(Format):
+    """What a grammar derives, from its rule ``root`` (EBNF) or ``start`` (Lark).
+
+    Attributes:
+        grammar: its text.
+        syntax: ``"ebnf"`` (GBNF) or ``"lark"``.
+    """
+
+    type: Literal["grammar"] = "grammar"
+    grammar: str
+    syntax: Literal["ebnf", "lark"] = "ebnf"
+
+    def _expr(self, place: Place) -> Expr:
+        from .._core import parse_ebnf, parse_lark
+
+        try:
+            parsed = parse_ebnf(self.grammar, None) if self.syntax == "ebnf" else parse_lark(self.grammar, None)
+        except PunchcardError as error:
+            raise place.field("grammar").of(error) from None
+        return json.loads(parsed)
+
+
+class LarkFormat(Format):
+    """What a Lark grammar derives from its rule ``start``."""
+
+    type: Literal["lark"] = "lark"
+    grammar: str
+
+    def _expr(self, place: Place) -> Expr:
+        return GrammarFormat(grammar=self.grammar, syntax="lark")._expr(place)
+
+
+class AnyTextFormat(Format):
+    """Any text. Before the end of a tag it runs until the first occurrence of that end.
+
+    Attributes:
+        excludes: texts that may not occur in it; a beginning of one is ordinary text.
+        max_tokens: most tokens.
+        max_chars: most characters (code points).
+    """
+
+    type: Literal["any_text"] = "any_text"
+    excludes: list[str] = Field(default_factory=list)
+    max_tokens: _Count | None = None
+    max_chars: _Count | None = None
+
+    def _followed_by(self, end: End, place: Place) -> Expr:
+        if "" in self.excludes:
+            where = place.field("excludes").item(self.excludes.index(""))
+            raise where.error("An empty text occurs in every text", "Remove it")
+        if end.marks and self.max_tokens is None:
+            found = shortest(sequence(ANY_TEXT, end.expr))
+            if not self.excludes and self.max_chars is None:
+                return found
+            return both(found, sequence(text_without(self.excludes, max_chars=self.max_chars), end.expr))
+        body = text_without([*self.excludes, *end.marks], max_chars=self.max_chars)
+        return sequence(max_tokens(body, self.max_tokens), end.expr)
+
+    def _expr(self, place: Place) -> Expr:
+        return self._followed_by(NO_END, place)
+
+
+class TokenFormat(Format):
+    """One token, by id or, for a special token, by name. Text that looks like it is not it."""
+
+    type: Literal["token"] = "token"
+    token: TokenName
+
+    def _expr(self, place: Place) -> Expr:
+        return token([self.token])
+
+    @property
+    def label(self) -> str:
+        """What the token is called in events."""
+        return self.token if isinstance(self.token, str) else f"token {self.token}"
+
+
+class ExcludeTokenFormat(Format):
+    """One token that is none of these."""
+
+    type: Literal["exclude_token"] = "exclude_token"
+    exclude_tokens: list[TokenName] = Field(default_factory=list)
+
+    def _expr(self, place: Place) -> Expr:
+        return token(self.exclude_tokens, but=True)
+
+
+class AnyTokensFormat(Format):
+    """Any number of tokens, none of which is one of these, nor the token that ends the tag around them.
+
+    Attributes:
+        exclude_tokens: tokens that may not be among them.
+        max_tokens: most tokens.
+    """
+
+    type: Literal["any_tokens"] = "any_tokens"
+    exclude_tokens: list[TokenName] = Field(default_factory=list)
+    max_tokens: _Count | None = None
+
+    def _followed_by(self, end: End, place: Place) -> Expr:
+        one = token([*self.exclude_tokens, *end.tokens], but=True)
+        return sequence(repeat(one, 0, self.max_tokens), end.expr)
+
+    def _expr(self, place: Place) -> Expr:
+        return self._followed_by(NO_END, place)
+
+
+def _unless_empty(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}
