@@ -17,7 +17,7 @@ pub fn parse_ebnf(py: Python<'_>, text: &str, start: Option<&str>) -> PyResult<S
     as_json(py, parsed)
 }
 
-/// A grammar of Lark as an expression in its JSON form.
+/// A Lark grammar as an expression in its JSON form.
 #[pyfunction]
 #[pyo3(signature = (text, start = None))]
 pub fn parse_lark(py: Python<'_>, text: &str, start: Option<&str>) -> PyResult<String> {

@@ -8,12 +8,14 @@
 //! names of rules and terminals or the source of literals, so that labels stay short: an argument that is itself a template
 //! with arguments is labelled by the name of its rule.
 
+use crate::build::{choice, repeat, sequence, text};
 use crate::error::GrammarError;
 use crate::expr::{Expr, Grammar, MAX_DEPTH, RegexSyntax};
 use crate::lark::scope::{self, Body, Entry, Scope};
 use crate::lark::syntax::{Attributes, Item, Node, NodeKind};
 use crate::lark::{special, substring};
 use crate::similar::nearest;
+use punchcard_automata::pattern;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The rule of ignored terminals. No rule of a grammar can have this name.
@@ -59,7 +61,7 @@ pub(super) fn grammar(text: &str, items: &[Item], start: &str, at: usize) -> Res
         body = lowering.with_ignored(body);
     }
     let start = match lowering.ignore() {
-        Some(ignore) => sequence(vec![ignore, body]),
+        Some(ignore) => sequence([ignore, body]),
         None => body,
     };
     let rules = reachable(&start, lowering.rules);
@@ -117,7 +119,7 @@ impl<'a> Lowering<'a> {
         let ignored = &self.scope.ignored;
         let Some(first) = ignored.first() else { return Ok(()) };
         let any = ignored.iter().map(|node| self.expr(node, Context::Terminal)).collect::<Result<Vec<_>>>()?;
-        let rule = Expr::Repeat { body: Box::new(choice(any)), min: 0, max: None };
+        let rule = repeat(choice(any), 0, None);
         self.check_depth(first.at, &rule)?;
         self.rules.insert(IGNORE.to_string(), rule);
         Ok(())
@@ -130,7 +132,7 @@ impl<'a> Lowering<'a> {
     /// A terminal, and the ignored text after it.
     fn with_ignored(&self, terminal: Expr) -> Expr {
         match self.ignore() {
-            Some(ignore) => Expr::Sequence(vec![terminal, ignore]),
+            Some(ignore) => sequence([terminal, ignore]),
             None => terminal,
         }
     }
@@ -164,7 +166,7 @@ impl<'a> Lowering<'a> {
             }
         };
         if let Some(stop) = &attributes.stop {
-            expr = sequence(vec![expr, self.expr(stop, Context::Terminal)?]);
+            expr = sequence([expr, self.expr(stop, Context::Terminal)?]);
         }
         if ends_early {
             expr = Expr::Shortest(Box::new(expr));
@@ -196,10 +198,7 @@ impl<'a> Lowering<'a> {
         match &node.kind {
             NodeKind::Sequence(nodes) => Ok(sequence(self.exprs(nodes, context)?)),
             NodeKind::Choice(nodes) => Ok(choice(self.exprs(nodes, context)?)),
-            NodeKind::Repeat { body, min, max } => {
-                let body = Box::new(self.expr(body, context)?);
-                Ok(Expr::Repeat { body, min: *min, max: *max })
-            }
+            NodeKind::Repeat { body, min, max } => Ok(repeat(self.expr(body, context)?, *min, *max)),
             _ => match self.leaf(node, context)? {
                 Some((expr, true)) if matches!(context, Context::Rule(_)) => Ok(self.with_ignored(expr)),
                 Some((expr, _)) => Ok(expr),
@@ -224,10 +223,13 @@ impl<'a> Lowering<'a> {
             (NodeKind::And(nodes), _) => Expr::And(self.exprs(nodes, Context::Terminal)?),
             (NodeKind::Not(body), _) => Expr::Not(Box::new(self.expr(body, Context::Terminal)?)),
             (NodeKind::Terminal(name), _) => self.terminal(node.at, name, context)?,
-            (NodeKind::Text { value, ignore_case: false }, _) => Expr::Text(value.clone()),
+            (NodeKind::Text { value, ignore_case: false }, _) => text(value.clone()),
             (NodeKind::Text { value, ignore_case: true }, _) => regex(escape(value), "i".to_string()),
             (NodeKind::Range(first, last), _) => Expr::Chars(vec![(u32::from(*first), u32::from(*last))]),
-            (NodeKind::Regex { pattern, flags }, _) => regex(pattern.clone(), flags.clone()),
+            (NodeKind::Regex { pattern, flags }, _) => {
+                self.check_pattern(node.at, pattern, flags)?;
+                regex(pattern.clone(), flags.clone())
+            }
             (NodeKind::StructuredRegex(range), _) => {
                 substring::structured(self.text, range.start, &self.text[range.clone()])?
             }
@@ -241,6 +243,17 @@ impl<'a> Lowering<'a> {
             (kind, Context::Terminal) => return Err(self.not_in_terminals(node.at, kind)),
         };
         Ok(Some((expr, true)))
+    }
+
+    /// What is wrong with a pattern is said where it is written.
+    fn check_pattern(&self, at: usize, source: &str, flags: &str) -> Result<()> {
+        let options = pattern::Options::with_flags(pattern::Dialect::Python, flags);
+        let Err(error) = options.and_then(|options| pattern::parse(source, &options)) else { return Ok(()) };
+        // The pattern stands after a slash, and its slashes after backslashes.
+        let before = source.chars().take(error.offset);
+        let offset = at + 1 + before.map(|c| c.len_utf8() + usize::from(c == '/')).sum::<usize>();
+        let message = format!("This regular expression cannot be read: {}", error.message);
+        Err(self.error(offset, message).with_hint(error.hint.unwrap_or_default()))
     }
 
     fn not_in_terminals(&self, at: usize, kind: &NodeKind) -> GrammarError {
@@ -384,20 +397,6 @@ impl<'a> Lowering<'a> {
 }
 
 // ---------------------------------------------------------------------- expressions
-
-fn sequence(mut exprs: Vec<Expr>) -> Expr {
-    match exprs.len() {
-        1 => exprs.pop().unwrap_or(Expr::EMPTY),
-        _ => Expr::Sequence(exprs),
-    }
-}
-
-fn choice(mut exprs: Vec<Expr>) -> Expr {
-    match exprs.len() {
-        1 => exprs.pop().unwrap_or(Expr::Nothing),
-        _ => Expr::Choice(exprs),
-    }
-}
 
 fn regex(pattern: String, flags: String) -> Expr {
     Expr::Regex { pattern, flags, syntax: RegexSyntax::Python }
