@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from grammar_reference import Reference
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from punchcard import Grammar, GrammarCompiler, GrammarError, GrammarMatcher, TokenizerInfo, allocate_token_bitmask
 
@@ -55,6 +55,14 @@ terms = st.one_of(
 bodies = st.recursive(st.sampled_from(NAMES).map(lambda name: {"rule": name}) | terms, combined, max_leaves=6)
 grammars = st.fixed_dictionaries({"start": bodies, "rules": st.fixed_dictionaries({name: bodies for name in NAMES})})
 
+# An empty alternative with more behind it.
+NESTED = {
+    "start": {"rule": "r"},
+    "rules": {
+        "r": {"choice": [{"text": ""}, {"sequence": [{"text": "a"}, {"rule": "r"}, {"text": "b"}, {"rule": "r"}]}]}
+    },
+}
+
 
 def language(grammar: dict[str, Any]) -> set[str]:
     return {text for text in TEXTS if Reference(grammar, text).matches(grammar["start"])}
@@ -62,6 +70,7 @@ def language(grammar: dict[str, Any]) -> set[str]:
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=EXAMPLES <= 150)
 @given(grammars)
+@example(NESTED)
 def test_every_short_text_prefix_and_token(grammar: dict[str, Any]) -> None:
     expected = language(grammar)
     try:
@@ -91,7 +100,9 @@ def test_every_short_text_prefix_and_token(grammar: dict[str, Any]) -> None:
                 assert matcher.fork().accept_string(TOKENS[token]) == allowed, (text, token)
 
 
-@settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=list(HealthCheck), derandomize=EXAMPLES <= 150)
+@settings(
+    max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=list(HealthCheck), derandomize=EXAMPLES <= 150
+)
 @given(grammars)
 def test_printed_grammars_have_the_same_texts(grammar: dict[str, Any]) -> None:
     printed = str(Grammar({"grammar": grammar}))

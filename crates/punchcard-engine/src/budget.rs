@@ -35,10 +35,6 @@ struct Level {
 
 const MOST_BYTES: usize = 16 << 20;
 
-/// Most completions that are sought for one mask. Where tokens lead to more configurations than that, the others are
-/// refused: an answer that is complete goes before one that is free.
-const MOST_PLANS: usize = 4_096;
-
 impl Budgets {
     /// Tokens that complete the text.
     pub(crate) fn plan(
@@ -62,6 +58,12 @@ impl Budgets {
         Ok(plan)
     }
 
+    /// An estimate of the bytes on the heap.
+    pub(crate) fn memory_size(&self) -> usize {
+        self.plan_bytes + self.row_bytes
+    }
+
+    /// Whether so many tokens complete the text.
     pub(crate) fn needs_at_most(
         &mut self,
         machine: &mut Machine,
@@ -120,14 +122,8 @@ impl Budgets {
             }
         }
         let mut needs: FxMap<u32, Vec<u32>> = FxMap::default();
-        let mut sought = 0;
-        // The most frequent first, as they matter most if there are too many.
-        let mut behind: Vec<_> = behind.into_iter().collect();
-        behind.sort_unstable_by_key(|(config, ids)| (usize::MAX - ids.len(), *config));
         for (next, ids) in behind {
-            let known = self.plans.contains_key(&next);
-            sought += usize::from(!known);
-            let plan = if known || sought <= MOST_PLANS { self.plan(machine, vocabulary, next)? } else { None };
+            let plan = self.plan(machine, vocabulary, next)?;
             let need = plan.map_or(u32::MAX, |plan| plan.len() as u32);
             needs.entry(need).or_default().extend(ids);
         }

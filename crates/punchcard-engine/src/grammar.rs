@@ -179,7 +179,7 @@ impl CompiledGrammar {
     /// An estimate of the bytes that the grammar and its caches hold.
     pub fn memory_size(&self) -> usize {
         let inner = self.lock();
-        inner.machine.memory_size() + inner.mask_bytes
+        inner.machine.memory_size() + inner.mask_bytes + inner.budgets.memory_size()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

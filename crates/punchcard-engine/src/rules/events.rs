@@ -276,7 +276,12 @@ impl Teller {
                 continue;
             }
             if node == NodeId::EMPTY {
-                out.push((node, below, log));
+                // The end of the text; or an alternative that is empty, and then what is below comes next.
+                if below == StackId::NEVER {
+                    out.push((node, below, log));
+                } else {
+                    descend(&self.machine, below, &log, &mut open);
+                }
                 continue;
             }
             let machine = &mut self.machine;

@@ -190,7 +190,9 @@ impl Stacks {
                 return Err(limit_error("max_exits", MOST_EXITS, hint));
             }
             if node == NodeId::EMPTY {
-                may_end = true;
+                // The end of the text; or an alternative that is empty, and then what is below comes next.
+                may_end |= below == StackId::NEVER;
+                descend(self, below, counting, &mut open);
                 continue;
             }
             let mut leads_to = |stacks: &mut Stacks, next: Next| {
