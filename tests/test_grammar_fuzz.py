@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from grammar_reference import Reference
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from punchcard import Grammar, GrammarCompiler, GrammarError, GrammarMatcher, TokenizerInfo, allocate_token_bitmask
@@ -65,6 +65,14 @@ terms = st.one_of(terms, st.tuples(terms, regular).map(lambda pair: {"longest": 
 bodies = st.recursive(st.sampled_from(NAMES).map(lambda name: {"rule": name}) | terms, combined, max_leaves=6)
 grammars = st.fixed_dictionaries({"start": bodies, "rules": st.fixed_dictionaries(dict.fromkeys(NAMES, bodies))})
 
+# An empty alternative with more behind it.
+NESTED = {
+    "start": {"rule": "r"},
+    "rules": {
+        "r": {"choice": [{"text": ""}, {"sequence": [{"text": "a"}, {"rule": "r"}, {"text": "b"}, {"rule": "r"}]}]}
+    },
+}
+
 
 def language(grammar: dict[str, Any]) -> set[str]:
     return {text for text in TEXTS if Reference(grammar, text).matches(grammar["start"])}
@@ -72,6 +80,7 @@ def language(grammar: dict[str, Any]) -> set[str]:
 
 @PROFILE
 @given(grammars)
+@example(NESTED)
 def test_every_short_text_prefix_and_token(grammar: dict[str, Any]) -> None:
     expected = language(grammar)
     # A terminal that is as long as it can be forbids a little more than the recogniser does.

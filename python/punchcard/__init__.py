@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from punchcard._core import CompiledGrammar as CompiledGrammar
     from punchcard._core import GrammarMatcher as GrammarMatcher
     from punchcard.agent import Agent as Agent
+    from punchcard.batch_matcher import BatchMatcher as BatchMatcher
     from punchcard.bitmask import allocate_token_bitmask as allocate_token_bitmask
     from punchcard.bitmask import apply_token_bitmask_inplace as apply_token_bitmask_inplace
     from punchcard.bitmask import reset_token_bitmask as reset_token_bitmask
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 # name -> the module that defines it
 _EXPORTS = {
     "Agent": "punchcard.agent",
+    "BatchMatcher": "punchcard.batch_matcher",
     "BudgetError": "punchcard.errors",
     "CompiledGrammar": "punchcard._core",
     "Field": "punchcard.fields",

@@ -5,11 +5,11 @@
 //! not always the shortest, so behind its first token the need may be found greater than it was; a matcher therefore
 //! also follows the completion itself, its *plan*, and there is always a next token.
 
+use crate::Piece;
 use crate::automaton::ConfigId;
 use crate::grammar::Machine;
 use crate::mask::{clear, set};
 use crate::vocabulary::Vocabulary;
-use crate::{Piece, json};
 use hashbrown::HashMap;
 use punchcard_schema::SchemaError;
 use rustc_hash::FxBuildHasher;
@@ -22,7 +22,7 @@ type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
 pub(crate) struct Budgets {
     plans: FxMap<ConfigId, Option<Arc<[u32]>>>,
     plan_bytes: usize,
-    rows: FxMap<ConfigId, Arc<[Level]>>,
+    rows: FxMap<ConfigId, Arc<Ways>>,
     row_bytes: usize,
 }
 
@@ -33,11 +33,22 @@ struct Level {
     ids: Box<[u32]>,
 }
 
-const MOST_BYTES: usize = 16 << 20;
+/// Where tokens lead to.
+#[derive(Debug)]
+struct Ways {
+    levels: Box<[Level]>,
+    /// Tokens that have to be followed one by one, if they are allowed: those that the grammar asks for by id, and those
+    /// that end a member name.
+    others: Box<[u32]>,
+}
 
-/// Most completions that are sought for one mask. Where tokens lead to more configurations than that, the others are
-/// refused: an answer that is complete goes before one that is free.
-const MOST_PLANS: usize = 4_096;
+impl Ways {
+    fn memory_size(&self) -> usize {
+        self.levels.iter().map(|level| 32 + 4 * level.ids.len()).sum::<usize>() + 4 * self.others.len()
+    }
+}
+
+const MOST_BYTES: usize = 16 << 20;
 
 impl Budgets {
     /// Tokens that complete the text.
@@ -47,7 +58,7 @@ impl Budgets {
         vocabulary: &Vocabulary,
         config: ConfigId,
     ) -> Result<Option<Arc<[u32]>>, SchemaError> {
-        let config = representative(machine, config)?;
+        let config = machine.representative(config)?;
         if let Some(known) = self.plans.get(&config) {
             return Ok(known.clone());
         }
@@ -62,6 +73,12 @@ impl Budgets {
         Ok(plan)
     }
 
+    /// An estimate of the bytes on the heap.
+    pub(crate) fn memory_size(&self) -> usize {
+        self.plan_bytes + self.row_bytes
+    }
+
+    /// Whether so many tokens complete the text.
     pub(crate) fn needs_at_most(
         &mut self,
         machine: &mut Machine,
@@ -82,9 +99,19 @@ impl Budgets {
         tokens: u32,
         words: &mut [u32],
     ) -> Result<(), SchemaError> {
-        let levels = self.levels(machine, vocabulary, config, words)?;
-        for level in levels.iter().filter(|level| level.need >= tokens) {
+        let ways = self.ways(machine, vocabulary, config)?;
+        for level in ways.levels.iter().filter(|level| level.need >= tokens) {
             level.ids.iter().for_each(|&id| clear(words, id));
+        }
+        for &id in &ways.others {
+            if words[id as usize / 32] >> (id % 32) & 1 == 0 {
+                continue;
+            }
+            let next = machine.step_token(config, id, vocabulary.text_token(id))?;
+            let plan = if next == ConfigId::DEAD { None } else { self.plan(machine, vocabulary, next)? };
+            if plan.is_none_or(|plan| plan.len() >= tokens as usize) {
+                clear(words, id);
+            }
         }
         // Clearing an end token that the text may end with would be wrong, whatever else it is.
         if machine.is_accepting(config)? {
@@ -93,60 +120,69 @@ impl Budgets {
         Ok(())
     }
 
-    /// The allowed tokens by the need behind them.
-    fn levels(
+    /// Where tokens lead to.
+    fn ways(
         &mut self,
         machine: &mut Machine,
         vocabulary: &Vocabulary,
         config: ConfigId,
-        allowed: &[u32],
-    ) -> Result<Arc<[Level]>, SchemaError> {
+    ) -> Result<Arc<Ways>, SchemaError> {
+        let in_name = machine.is_in_name(config);
+        let config = if in_name { machine.representative(config)? } else { config };
         if let Some(known) = self.rows.get(&config) {
             return Ok(known.clone());
         }
+        let mut others = machine.asked_for(config)?;
         let mut behind: FxMap<ConfigId, Vec<u32>> = FxMap::default();
-        for (i, &word) in allowed.iter().enumerate() {
-            let mut rest = word;
-            while rest != 0 {
-                let id = i as u32 * 32 + rest.trailing_zeros();
-                rest &= rest - 1;
-                if vocabulary.token(id).is_none() {
-                    continue;
-                }
-                let next = machine.step_token(config, id, vocabulary.text_token(id))?;
-                if next != ConfigId::DEAD {
-                    behind.entry(representative(machine, next)?).or_default().push(id);
+        let nodes = vocabulary.trie.nodes();
+        let mut path = vec![config; vocabulary.trie.max_depth() + 1];
+        let mut representatives: FxMap<ConfigId, ConfigId> = FxMap::default();
+        let asked = others.len();
+        let mut i = 0;
+        while let Some(node) = nodes.get(i) {
+            let depth = usize::from(node.depth);
+            let mut next = machine.step(path[depth - 1], node.byte)?;
+            if in_name && next != ConfigId::DEAD {
+                // Names that are treated alike are one all along, as there are as many of them as tokens.
+                next = match representatives.get(&next) {
+                    Some(&known) => known,
+                    None => *representatives.entry(next).or_insert(machine.representative(next)?),
+                };
+                if !machine.is_in_name(next) {
+                    // What may stand behind a name depends on the name.
+                    others.extend(vocabulary.trie.tokens_under(i));
+                    next = ConfigId::DEAD;
                 }
             }
+            if next == ConfigId::DEAD {
+                i = node.end as usize;
+                continue;
+            }
+            path[depth] = next;
+            let ids = vocabulary.trie.tokens_at(i).iter().filter(|id| others[..asked].binary_search(id).is_err());
+            let mut ids = ids.peekable();
+            if ids.peek().is_some() {
+                let next = machine.after_token(next)?;
+                behind.entry(next).or_default().extend(ids);
+            }
+            i += 1;
         }
         let mut needs: FxMap<u32, Vec<u32>> = FxMap::default();
-        let mut sought = 0;
-        // The most frequent first, as they matter most if there are too many.
-        let mut behind: Vec<_> = behind.into_iter().collect();
-        behind.sort_unstable_by_key(|(config, ids)| (usize::MAX - ids.len(), *config));
         for (next, ids) in behind {
-            let known = self.plans.contains_key(&next);
-            sought += usize::from(!known);
-            let plan = if known || sought <= MOST_PLANS { self.plan(machine, vocabulary, next)? } else { None };
+            // Tokens that lead nowhere, as a limit on tokens is used up, are not allowed anyway.
+            let plan = if next == ConfigId::DEAD { None } else { self.plan(machine, vocabulary, next)? };
             let need = plan.map_or(u32::MAX, |plan| plan.len() as u32);
             needs.entry(need).or_default().extend(ids);
         }
-        let levels: Arc<[Level]> = needs.into_iter().map(|(need, ids)| Level { need, ids: ids.into() }).collect();
+        let levels = needs.into_iter().map(|(need, ids)| Level { need, ids: ids.into() }).collect();
+        let ways = Arc::new(Ways { levels, others: others.into() });
         if self.row_bytes > MOST_BYTES {
             self.rows.clear();
             self.row_bytes = 0;
         }
-        self.row_bytes += levels.iter().map(|level| 32 + 4 * level.ids.len()).sum::<usize>();
-        self.rows.insert(config, levels.clone());
-        Ok(levels)
-    }
-}
-
-/// A configuration with an equal completion: member names that are treated alike are one.
-fn representative(machine: &mut Machine, config: ConfigId) -> Result<ConfigId, SchemaError> {
-    match machine {
-        Machine::Json(machine) => json::Machine::representative(machine, config),
-        Machine::Rules(_) => Ok(config),
+        self.row_bytes += ways.memory_size();
+        self.rows.insert(config, ways.clone());
+        Ok(ways)
     }
 }
 

@@ -58,6 +58,38 @@ impl Machine {
         }
     }
 
+    /// The configuration at the end of a token that is text.
+    pub(crate) fn after_token(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
+        match self {
+            Machine::Rules(machine) => machine.after_token(config),
+            Machine::Json(_) => Ok(config),
+        }
+    }
+
+    /// Tokens that the grammar asks for by id, sorted.
+    pub(crate) fn asked_for(&mut self, config: ConfigId) -> Result<Vec<u32>, SchemaError> {
+        match self {
+            Machine::Rules(machine) => machine.asked_for(config),
+            Machine::Json(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// A configuration with an equal completion: member names that are treated alike are one.
+    pub(crate) fn representative(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
+        match self {
+            Machine::Rules(machine) => machine.representative(config),
+            Machine::Json(machine) => machine.representative(config),
+        }
+    }
+
+    /// Whether a member name is being read, and nothing else.
+    pub(crate) fn is_in_name(&self, config: ConfigId) -> bool {
+        match self {
+            Machine::Rules(machine) => machine.is_in_name(config),
+            Machine::Json(machine) => machine.is_in_name(config),
+        }
+    }
+
     pub(crate) fn fill_mask(
         &mut self,
         vocabulary: &Vocabulary,
@@ -179,7 +211,7 @@ impl CompiledGrammar {
     /// An estimate of the bytes that the grammar and its caches hold.
     pub fn memory_size(&self) -> usize {
         let inner = self.lock();
-        inner.machine.memory_size() + inner.mask_bytes
+        inner.machine.memory_size() + inner.mask_bytes + inner.budgets.memory_size()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -178,6 +178,9 @@ impl Matcher {
     pub fn accept_bytes(&mut self, bytes: &[u8]) -> Result<bool, SchemaError> {
         let here = self.here();
         if here.ended {
+            if bytes.is_empty() {
+                self.history.push(here.clone());
+            }
             return Ok(bytes.is_empty());
         }
         let Some(config) = self.grammar.advance(here.config, bytes)? else { return Ok(false) };
@@ -185,9 +188,14 @@ impl Matcher {
         if let Some(budget) = self.budget {
             let Some(tokens) = self.grammar.vocabulary().fewest_tokens(bytes) else { return Ok(false) };
             next.spent += tokens.len() as u32;
-            let Some(left) = budget.checked_sub(next.spent) else { return Ok(false) };
-            if !self.grammar.needs_at_most(config, left)? {
-                return Ok(false);
+            let in_time = match budget.checked_sub(next.spent) {
+                Some(left) => self.grammar.needs_at_most(config, left)?,
+                None => false,
+            };
+            if !in_time {
+                let plan = self.plan_of(here)?;
+                let Some((count, rest)) = plan.and_then(|plan| self.planned(&plan, bytes)) else { return Ok(false) };
+                (next.spent, next.plan) = (here.spent + count, Some(rest));
             }
         }
         if let Some(telling) = &self.here().telling {
@@ -195,6 +203,17 @@ impl Matcher {
         }
         self.history.push(next);
         Ok(true)
+    }
+
+    /// How many tokens of a plan spell these bytes, and the tokens behind them.
+    fn planned(&self, plan: &[u32], bytes: &[u8]) -> Option<(u32, Arc<[u32]>)> {
+        let (mut count, mut rest) = (0, bytes);
+        while !rest.is_empty() {
+            let text = self.grammar.vocabulary().text_token(*plan.get(count)?)?;
+            rest = rest.strip_prefix(text)?;
+            count += 1;
+        }
+        Some((count as u32, plan[count..].into()))
     }
 
     /// How many of the tokens, from the first on, could be taken one after the other. Nothing changes.
@@ -243,7 +262,24 @@ impl Matcher {
     /// What completes the text; nothing if it may end here, `None` if no example was found within the limits.
     pub fn completion(&self) -> Result<Option<Vec<Piece>>, SchemaError> {
         let here = self.here();
-        if here.ended { Ok(Some(Vec::new())) } else { self.grammar.completion(here.config) }
+        match (here.ended, self.budget) {
+            (true, _) => Ok(Some(Vec::new())),
+            (_, None) => self.grammar.completion(here.config),
+            (_, Some(_)) => Ok(self.plan_of(here)?.map(|plan| self.pieces(&plan))),
+        }
+    }
+
+    /// What tokens are: text, or tokens that are none.
+    fn pieces(&self, tokens: &[u32]) -> Vec<Piece> {
+        let mut out: Vec<Piece> = Vec::new();
+        for &id in tokens {
+            match (self.grammar.vocabulary().text_token(id), out.last_mut()) {
+                (Some(text), Some(Piece::Bytes(bytes))) => bytes.extend(text),
+                (Some(text), _) => out.push(Piece::Bytes(text.to_vec())),
+                (None, _) => out.push(Piece::Token(id)),
+            }
+        }
+        out
     }
 
     /// Tokens that complete the text, a short way if not the shortest; `None` if none was found within the limits.

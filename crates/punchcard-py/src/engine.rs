@@ -208,9 +208,18 @@ impl PyMatcher {
         py: Python<'_>,
         compiled_grammar: &PyCompiledGrammar,
         max_rollback_tokens: i64,
-        token_budget: Option<u32>,
+        token_budget: Option<&Bound<'_, PyAny>>,
         events: bool,
     ) -> PyResult<Self> {
+        let token_budget = match token_budget {
+            Some(budget) if budget.lt(0)? => {
+                return Err(exception(py, "BudgetError", &format!("token_budget={budget} is negative"), &[]));
+            }
+            // What cannot be counted is as good as endless.
+            Some(budget) if budget.gt(u32::MAX)? => Some(u32::MAX),
+            Some(budget) => Some(budget.extract::<u32>()?),
+            None => None,
+        };
         let made = py.detach(|| Matcher::new(compiled_grammar.0.clone(), token_budget));
         let mut matcher = made.map_err(|error| match error {
             BudgetError::Limit(error) => schema_error(py, &error),

@@ -620,6 +620,12 @@ impl Machine {
         self.config(&mut out)
     }
 
+    /// Whether a member name is being read, and nothing else.
+    pub(crate) fn is_in_name(&self, config: ConfigId) -> bool {
+        let readings = self.readings_of(config);
+        !readings.is_empty() && readings.iter().all(|reading| matches!(self.frame(reading.stack), Frame::Key { .. }))
+    }
+
     /// The configuration in which member names that are like any other are taken for one: what completes the text after one
     /// completes it after all of them.
     pub(crate) fn representative(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {

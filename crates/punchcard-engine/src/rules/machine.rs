@@ -307,6 +307,40 @@ impl Machine {
         self.after_token(at)
     }
 
+    /// Tokens that are asked for by id, sorted.
+    pub(crate) fn asked_for(&mut self, config: ConfigId) -> Result<Vec<u32>, SchemaError> {
+        let exits = self.token_exits(config)?;
+        let mut ids: Vec<u32> = exits.iter().flat_map(|&(set, _)| self.token_sets[set].iter().copied()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(ids)
+    }
+
+    /// Whether a member name of a JSON object is being read, and nothing else.
+    pub(crate) fn is_in_name(&self, config: ConfigId) -> bool {
+        let readings = self.readings_of(config);
+        let in_name = |reading: &Reading| match reading.place {
+            Place::Json(part, config) => self.parts[part.0 as usize].is_in_name(config),
+            _ => false,
+        };
+        !readings.is_empty() && readings.iter().all(in_name)
+    }
+
+    /// A configuration with an equal completion: member names that are treated alike are one.
+    pub(crate) fn representative(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
+        let in_json = |reading: &Reading| matches!(reading.place, Place::Json(..));
+        if !self.readings_of(config).iter().any(in_json) {
+            return Ok(config);
+        }
+        let mut readings = self.readings_of(config).to_vec();
+        for reading in &mut readings {
+            if let Place::Json(part, config) = reading.place {
+                reading.place = Place::Json(part, self.parts[part.0 as usize].representative(config)?);
+            }
+        }
+        Ok(self.config(&mut readings))
+    }
+
     /// Whether some limit counts the tokens of a configuration.
     pub(crate) fn counts_tokens(&self, config: ConfigId) -> bool {
         self.readings_of(config).iter().any(|reading| reading.tokens.is_limited())
