@@ -60,9 +60,12 @@ terms = st.one_of(
     terms.map(lambda term: {"not": term}),
     terms.map(shortest),
 )
-some = {"chars": [[97, 98]]}
-terms = st.one_of(terms, st.tuples(terms, regular).map(lambda pair: {"longest": {"sequence": [pair[0], some]}}))
+terms = st.one_of(terms, terms.map(lambda term: {"longest": term}))
 bodies = st.recursive(st.sampled_from(NAMES).map(lambda name: {"rule": name}) | terms, combined, max_leaves=6)
+# Rules as people write them: alternatives of letters and rules, one after the other.
+symbols = st.one_of(st.sampled_from(NAMES).map(lambda name: {"rule": name}), words.map(lambda text: {"text": text}))
+production = st.lists(symbols, max_size=4).map(lambda parts: {"sequence": parts})
+bodies |= st.lists(production, min_size=1, max_size=3).map(lambda parts: {"choice": parts})
 grammars = st.fixed_dictionaries({"start": bodies, "rules": st.fixed_dictionaries(dict.fromkeys(NAMES, bodies))})
 
 # An empty alternative with more behind it.

@@ -136,19 +136,27 @@ class Grammar:
         return cls(json.loads(parse_ebnf(text, start)))
 
     @classmethod
-    def from_lark(cls, text: str, *, start: str | None = None) -> Grammar:
+    def from_lark(
+        cls,
+        text: str,
+        *,
+        start: str | None = None,
+        lexer: Literal["dynamic", "dynamic_complete"] = "dynamic",
+    ) -> Grammar:
         """A grammar in Lark's notation, with the additions that llguidance knows; see ``docs/lark.md``.
 
         Args:
             text: the rules and terminals.
             start: the rule of the whole text; by default ``start``.
+            lexer: ``"dynamic"``, in which each terminal goes as far as it can (a name is never cut into two), or
+                ``"dynamic_complete"``, in which any text of a terminal will do. The names are Lark's.
 
         Raises:
             GrammarError: says at which line and column, and what to do.
         """
         from ._core import parse_lark
 
-        return cls(json.loads(parse_lark(text, start)))
+        return cls(json.loads(parse_lark(text, start, lexer)))
 
     @classmethod
     def from_structural_tag(cls, tag: Any) -> Grammar:

@@ -325,12 +325,14 @@ impl<'a> Lowering<'a> {
             }
             Expr::Longest(body) => {
                 let body = self.regular(body, scope, "longest match")?;
-                if self.out.nodes.languages.is_nullable(body) {
-                    let hint = "Make it optional where it is used instead";
-                    return Err(GrammarError::new("A terminal has the empty text").with_hint(hint).into());
+                let nodes = &mut self.out.nodes;
+                let some = nodes.languages.difference(body, Language::EPSILON);
+                let viable = nodes.languages.is_viable(some).map_err(|limit| CompileError::Schema(limit.into()))?;
+                let mut items = if viable { vec![nodes.longest(some)] } else { Vec::new() };
+                if nodes.languages.is_nullable(body) {
+                    items.push(NodeId::EMPTY);
                 }
-                let empty = body == Language::EMPTY;
-                return Ok(if empty { NodeId::NOTHING } else { self.out.nodes.longest(body) });
+                return Ok(nodes.choice(items));
             }
             Expr::TextWithout(texts) => {
                 let language = without(&mut self.out.nodes.languages, texts);

@@ -312,7 +312,8 @@ impl Nodes {
         }
         match (self.get(body).clone(), min, max) {
             (_, 1, 1) => body,
-            (Node::Repeat(inner, 0 | 1, UNBOUNDED), _, UNBOUNDED) => self.repeat(inner, min.min(1), UNBOUNDED),
+            (Node::Repeat(inner, 0, UNBOUNDED), _, UNBOUNDED) => self.repeat(inner, 0, UNBOUNDED),
+            (Node::Repeat(inner, 1, UNBOUNDED), _, UNBOUNDED) => self.repeat(inner, min, UNBOUNDED),
             _ => self.intern(Node::Repeat(body, min, max)),
         }
     }
@@ -431,10 +432,8 @@ impl Nodes {
                 let items: Vec<NodeId> = items.iter().map(|&item| self.without_empty(item)).collect();
                 self.choice(items)
             }
-            Node::Repeat(body, min, max) => {
-                let rest = self.repeat(body, min.saturating_sub(1), fewer(max));
-                self.sequence(body, rest)
-            }
+            // The body is not nullable, so this is one that may be left out.
+            Node::Repeat(body, _, max) => self.repeat(body, 1, max),
             Node::Rule(rule) => {
                 if let Some(known) = self.rules[rule.0 as usize].without_empty {
                     return known;

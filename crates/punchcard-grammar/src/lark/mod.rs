@@ -4,29 +4,33 @@
 //! [`Grammar`]. `docs/lark.md` is the page for users.
 //!
 //! ```
-//! use punchcard_grammar::{lark, print};
+//! use punchcard_grammar::lark::{Lexer, parse};
+//! use punchcard_grammar::print;
 //!
-//! let grammar = lark::parse("start: NAME (\",\" NAME)*\nNAME: /[a-z]+/ & ~\"if\"\n%ignore \" \"", None).unwrap();
+//! let source = "start: NAME (\",\" NAME)*\nNAME: /[a-z]+/ & ~\"if\"\n%ignore \" \"";
+//! let grammar = parse(source, None, Lexer::default()).unwrap();
 //! assert!(print(&grammar).contains("NAME"));
-//! let error = lark::parse("start: NAEM\nNAME: /[a-z]+/", None).unwrap_err();
+//! let error = parse("start: NAEM\nNAME: /[a-z]+/", None, Lexer::default()).unwrap_err();
 //! assert_eq!(error.to_string(), "line 1, column 8: The terminal \"NAEM\" is not defined. Did you mean \"NAME\"?");
 //! ```
 //!
 //! # What is matched
 //!
-//! A grammar describes characters, and the cut into terminals is only a means: a text is in the language if it can be cut into
-//! terminals in *some* way. Lark calls that `parser="earley", lexer="dynamic_complete"`. So priorities, of rules and of
-//! terminals, decide nothing, nor does it matter which terminal is longer. Names of alternatives (`-> name`) and the marks
-//! `?rule`, `!rule` and `_rule` are about trees, and are read and dropped.
+//! By default ([`Lexer::Dynamic`], lark's own default) a text is in the language if it can be cut into terminals each of
+//! which goes as far as it can: a name is never cut into two. With [`Lexer::DynamicComplete`] any cut will do. Either way it
+//! is the grammar that says which terminals may come, so priorities, of rules and of terminals, decide nothing. Names of
+//! alternatives (`-> name`) and the marks `?rule`, `!rule` and `_rule` are about trees, and are read and dropped.
 //!
-//! * A terminal is a regular language, and matches any text of it. In particular a lazy repetition (`.*?`) matches the same
-//!   texts as a greedy one, and look-around sees nothing outside of the terminal. (Lark takes what Python's `re` prefers, and
-//!   beginnings of that.) A terminal that ends as soon as it can is written `NAME[lazy]: ...`.
+//! * A terminal is a regular language. It is followed by nothing that could go on with some text of it ([`Expr::Longest`]),
+//!   which is a little stricter than lark: behind `NUMBER`, `.5` may not follow, whatever the number. (Lark takes what
+//!   Python's `re` prefers, which for alternatives such as `/a|ab/` is not always the longest.) A terminal with a lazy
+//!   repetition (`.*?`) ends as soon as it can; so does one that is written `NAME[lazy]: ...`.
+//! * Look-around sees nothing outside of the terminal.
 //! * Strings and regular expressions in rules are terminals, and so are `&` and `~` with what is in them, inline JSON, special
 //!   tokens and nested grammars.
 //! * Ignored terminals may stand before the first, between any two, and after the last terminal, any number of them, but
 //!   never inside of one.
-//! * A terminal may match the empty text, which lark refuses.
+//! * A terminal may match the empty text, which lark refuses; anything may follow that.
 //! * `[x]` is `x?`.
 //!
 //! # How it goes
@@ -47,16 +51,28 @@ mod syntax;
 mod tests;
 
 use crate::error::GrammarError;
+#[cfg(doc)]
+use crate::expr::Expr;
 use crate::expr::{Grammar, STACK_BYTES};
+
+/// How a text is cut into terminals; the names are lark's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lexer {
+    /// Each terminal goes as far as it can.
+    #[default]
+    Dynamic,
+    /// Each terminal may be any text of it.
+    DynamicComplete,
+}
 
 /// Reads a grammar that begins with the rule (or terminal) `start`; by default, with the rule that is called `start`.
 ///
 /// Every error says where in the text it is, and what to do.
-pub fn parse(text: &str, start: Option<&str>) -> Result<Grammar, GrammarError> {
+pub fn parse(text: &str, start: Option<&str>, lexer: Lexer) -> Result<Grammar, GrammarError> {
     // Parsing and lowering are recursive; how deep is limited, but not to what a small stack takes.
     stacker::grow(STACK_BYTES, || {
         let lexemes = lexer::tokenize(text)?;
         let items = parser::parse(text, &lexemes)?;
-        lower::grammar(text, &items, start.unwrap_or("start"), 0)
+        lower::grammar(text, &items, start.unwrap_or("start"), 0, lexer)
     })
 }

@@ -1,8 +1,45 @@
 //! What is read, and what each error says and where.
 
-use super::*;
-use crate::expr::{Expr, RegexSyntax};
+use super::{Lexer, common};
+use crate::error::GrammarError;
+use crate::expr::{Expr, Grammar, RegexSyntax};
 use crate::print;
+
+/// What terminals are where they stand is told apart in tests of its own.
+fn parse(text: &str, start: Option<&str>) -> Result<Grammar, GrammarError> {
+    super::parse(text, start, Lexer::DynamicComplete)
+}
+
+#[test]
+fn terminals_go_as_far_as_they_can() {
+    let start = |text: &str| {
+        let mut grammar = super::parse(text, None, Lexer::Dynamic).expect(text);
+        let (start, rule) = (grammar.rules.remove("start"), grammar.rules.remove("A"));
+        print(&Grammar { start: start.expect(text), rules: Default::default() })
+            + &rule.map_or(String::new(), |a| print(&Grammar { start: a, rules: Default::default() }))
+    };
+    for (text, expected) in [
+        ("start: A \"x\"\nA: /a+/", "@longest(A) \"x\""),
+        ("start: /a+/ \"x\"", "@longest(@regex(\"a+\", python)) \"x\""),
+        ("start: /a+?b/", "@longest(@shortest(@regex(\"a+?b\", python)))"),
+        ("start: A\nA: \"<\" /.*?/ \">\"", "@shortest("),
+        ("start: A\nA[max_tokens=3]: /a+/", "@max_tokens(3, @longest("),
+    ] {
+        let printed = start(text);
+        assert!(printed.contains(expected), "{text}\n{printed}");
+    }
+    for (pattern, lazy) in [
+        ("a*?", true),
+        ("a??", true),
+        ("a{2,}?", true),
+        ("(?:a)?", false),
+        ("[*?]?", false),
+        (r"\*?", false),
+        ("(?i)a+", false),
+    ] {
+        assert_eq!(super::scope::repeats_lazily(pattern), lazy, "{pattern}");
+    }
+}
 
 /// The grammar in normal spelling.
 fn read(text: &str) -> String {
