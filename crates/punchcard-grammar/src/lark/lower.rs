@@ -15,7 +15,8 @@ use crate::lark::scope::{self, Body, Entry, Scope};
 use crate::lark::syntax::{Attributes, Item, Node, NodeKind};
 use crate::lark::{special, substring};
 use crate::similar::nearest;
-use punchcard_automata::pattern;
+use punchcard_automata::languages::UNBOUNDED;
+use punchcard_automata::{Languages, pattern};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The rule of ignored terminals. No rule of a grammar can have this name.
@@ -49,13 +50,13 @@ pub(super) fn grammar(text: &str, items: &[Item], start: &str, at: usize) -> Res
     }
     let mut lowering =
         Lowering { text, scope: &scope, rules: BTreeMap::new(), instances: HashMap::new(), waiting: Vec::new() };
-    lowering.ignored()?;
     for (name, entry) in scope.entries.iter().filter(|(_, entry)| entry.parameters.is_empty()) {
         lowering.entry(name, entry, &Environment::new())?;
     }
     while let Some(instance) = lowering.waiting.pop() {
         lowering.entry(&instance.name, instance.template, &instance.environment)?;
     }
+    lowering.ignored()?;
     let mut body = Expr::Rule(start.to_string());
     if entry.is_terminal {
         body = lowering.with_ignored(body);
@@ -99,6 +100,17 @@ enum Context<'e, 'a> {
     Terminal,
 }
 
+/// Which texts a terminal has; the later, the less is known.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Extent {
+    /// One or more characters of a set, or just one.
+    Run,
+    /// None that is empty.
+    NotEmpty,
+    /// Perhaps the empty text.
+    Any,
+}
+
 struct Lowering<'a> {
     text: &'a str,
     scope: &'a Scope<'a>,
@@ -115,14 +127,53 @@ impl<'a> Lowering<'a> {
 
     // ------------------------------------------------------------------ ignored terminals
 
+    /// Lark takes as much of an ignored terminal as it can. It matters: otherwise a comment could end anywhere on its line.
+    /// It does not for white space, of which a part and the rest are ignored as well as the whole.
     fn ignored(&mut self) -> Result<()> {
         let ignored = &self.scope.ignored;
         let Some(first) = ignored.first() else { return Ok(()) };
-        let any = ignored.iter().map(|node| self.expr(node, Context::Terminal)).collect::<Result<Vec<_>>>()?;
+        let mut any = Vec::new();
+        for node in ignored {
+            // One alternative may go on where another ends, so each is as long as it can be by itself.
+            let alternatives = match self.expr(node, Context::Terminal)? {
+                Expr::Choice(alternatives) => alternatives,
+                other => vec![other],
+            };
+            for terminal in alternatives {
+                any.push(match self.extent(&terminal, true) {
+                    Extent::Run => terminal,
+                    Extent::NotEmpty => Expr::Longest(Box::new(terminal)),
+                    Extent::Any => {
+                        let some = Expr::And(vec![terminal, Expr::Not(Box::new(Expr::EMPTY))]);
+                        Expr::Longest(Box::new(some))
+                    }
+                });
+            }
+        }
         let rule = repeat(choice(any), 0, None);
         self.check_depth(first.at, &rule)?;
         self.rules.insert(IGNORE.to_string(), rule);
         Ok(())
+    }
+
+    /// What is known about the texts of an ignored terminal. Only the first terminal that is named is looked into, which is
+    /// enough for those that are ignored in practice.
+    fn extent(&self, expr: &Expr, is_first: bool) -> Extent {
+        match expr {
+            Expr::Text(text) if text.chars().nth(1).is_some() => Extent::NotEmpty,
+            Expr::Text(_) | Expr::Chars(_) => Extent::Run,
+            Expr::Repeat { body, min: 1, max: None } if self.extent(body, is_first) == Extent::Run => Extent::Run,
+            Expr::Repeat { body, min: 1.., .. } => self.extent(body, is_first).max(Extent::NotEmpty),
+            Expr::Sequence(parts) if parts.iter().any(|part| self.extent(part, is_first) < Extent::Any) => {
+                Extent::NotEmpty
+            }
+            Expr::Choice(parts) if parts.iter().all(|part| self.extent(part, is_first) < Extent::Any) => {
+                Extent::NotEmpty
+            }
+            Expr::Regex { pattern, flags, .. } => regex_extent(pattern, flags).unwrap_or(Extent::Any),
+            Expr::Rule(name) if is_first => self.rules.get(name).map_or(Extent::Any, |rule| self.extent(rule, false)),
+            _ => Extent::Any,
+        }
     }
 
     fn ignore(&self) -> Option<Expr> {
@@ -402,6 +453,18 @@ fn regex(pattern: String, flags: String) -> Expr {
     Expr::Regex { pattern, flags, syntax: RegexSyntax::Python }
 }
 
+/// What is known about the texts of a regular expression that can be read.
+fn regex_extent(source: &str, flags: &str) -> Option<Extent> {
+    let options = pattern::Options::with_flags(pattern::Dialect::Python, flags).ok()?;
+    let mut languages = Languages::new();
+    let language = pattern::parse(source, &options).ok()?.full(&mut languages).ok()?;
+    Some(match languages.as_run(language) {
+        Some((_, 1, most)) if most == 1 || most == UNBOUNDED => Extent::Run,
+        _ if languages.is_nullable(language) => Extent::Any,
+        _ => Extent::NotEmpty,
+    })
+}
+
 /// A regular expression for just this text.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -420,6 +483,7 @@ fn parts(expr: &Expr) -> &[Expr] {
         Expr::Repeat { body, .. }
         | Expr::Not(body)
         | Expr::Shortest(body)
+        | Expr::Longest(body)
         | Expr::MaxTokens { body, .. }
         | Expr::Named { body, .. } => std::slice::from_ref(body),
         _ => &[],

@@ -25,7 +25,8 @@
 //! * Strings and regular expressions in rules are terminals, and so are `&` and `~` with what is in them, inline JSON, special
 //!   tokens and nested grammars.
 //! * Ignored terminals may stand before the first, between any two, and after the last terminal, any number of them, but
-//!   never inside of one.
+//!   never inside of one. They alone are as long as they can be ([`Expr::Longest`](crate::Expr::Longest)), as in lark, so that
+//!   a comment goes up to the end of its line.
 //! * A terminal may match the empty text, which lark refuses.
 //! * `[x]` is `x?`.
 //!
