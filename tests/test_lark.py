@@ -92,4 +92,4 @@ def test_the_start_may_be_any_rule() -> None:
 def test_errors_have_a_place_and_a_remedy() -> None:
     with pytest.raises(GrammarError) as caught:
         Grammar.from_lark('start: item\nitme: "a"')
-    assert str(caught.value).startswith('line 1, column 8: The rule "item" is not defined. Did you mean "itme"?')
+    assert str(caught.value).startswith('Line 1, column 8: The rule "item" is not defined. Did you mean "itme"?')
