@@ -16,26 +16,43 @@ COMPILER = GrammarCompiler(
 CASES = [
     ('start: "a"i "b" ~ 2', ["abb", "Abb"], ["aBb", "ab", "abbb"]),
     ('start: [X] (X ",")*\nX: "0".."9" | /é|ü/', ["", "1", "1,", "é2,ü,"], ["12", ","]),
-    ('start: list{NUMBER, ","} ";" list{"x", "-"}\nlist{item, by}: item (by item)*\n%import common.NUMBER',
-     ["1;x", "1,2.5;x-x-x"], ["1,;x", ";x", "x;1"]),
+    (
+        'start: list{NUMBER, ","} ";" list{"x", "-"}\nlist{item, by}: item (by item)*\n%import common.NUMBER',
+        ["1;x", "1,2.5;x-x-x"],
+        ["1,;x", ";x", "x;1"],
+    ),
     ('start: "(" start ")" | "a" start "b" |', ["", "()", "a(ab)b"], ["(", "ab)"]),
     ('start: start "+" start | "1"', ["1", "1+1+1"], ["+", "1+", "11"]),
     # Ignored terminals: before, between and after, but not inside; any number, of any kind.
-    ('start: "ab" C\nC: "c" "d"\n%ignore " "\n%ignore /#[^#]*#/', ["abcd", " ab cd ", "#x#ab # ##y# cd"], ["a b cd", "abc d"]),
+    (
+        'start: "ab" C\nC: "c" "d"\n%ignore " "\n%ignore /#[^#]*#/',
+        ["abcd", " ab cd ", "#x#ab # ##y# cd"],
+        ["a b cd", "abc d"],
+    ),
+    ('start: "a" "b"\n%ignore /#[^\\n]*/ | /\\s+/', ["ab", "a #b\nb", "ab#", "a##\n\nb #"], ["a #b", "a#\n"]),
+    ('start: "a" NL "b"\nNL: /\\n/\n%ignore /#[^\\n]*/ | " "', ["a\nb", "a #a\nb", "a # \n b#"], ["a #\n\nb", "a #b"]),
     # Any cut will do, whatever lark's standard lexer would prefer.
     ('start: NAME "if"\nNAME: /[a-z]+/', ["xif", "ifif"], ["if", "x"]),
     ('start: A "b"\nA: /[ab]*?/', ["b", "abb", "abab"], ["a", ""]),
     # Terminals as sets.
-    ("start: ID\nID: /[a-z]{1,3}/ & ~(\"if\" | \"do\") & ~/.*x/", ["a", "iff", "xa"], ["if", "do", "ax", "", "abcd"]),
+    ('start: ID\nID: /[a-z]{1,3}/ & ~("if" | "do") & ~/.*x/', ["a", "iff", "xa"], ["if", "do", "ax", "", "abcd"]),
     # Ends.
     ('start: t "!"\nt[lazy]: /(.|\\n)*/ "--"', ["--!", "a\n--!", "-a--!"], ["a-!", "--a--!", "---!"]),
     ('start: t "b"\nt[stop="<end>"]: /.*/', ["x<end>b", "<<end>b"], ["x<end>", "<end>a<end>b"]),
-    ('start: t\nt[suffix=/<[ab]>/]: /.*/', ["<a>", "a<b<b>"], ["<a><b>", "x"]),
+    ("start: t\nt[suffix=/<[ab]>/]: /.*/", ["<a>", "a<b<b>"], ["<a><b>", "x"]),
     ('start: t\nt[stop="aa"]: /a*b?/', ["aa", "baa", "abaa"], ["aaa", "aabaa", "bbaa"]),
     # Inline JSON and grammars.
     ('start: "x" v ";"\nv: %json {"type": "integer", "minimum": 7}\n%ignore " "', ["x 7 ;", "x12;"], ["x6;", "x;"]),
-    ('start: "a" %lark {\n start: "b" "c"\n %ignore "_"\n} "d"\n%ignore " "', ["abcd", "a _b_c_ d"], ["a b cd", "ab c_d"]),
-    ('start: Q\nQ: "\\"" %regex {"substring_words": "to be or not"} "\\""', ['""', '"be or"', '" not"'], ['"to or"', '"t"']),
+    (
+        'start: "a" %lark {\n start: "b" "c"\n %ignore "_"\n} "d"\n%ignore " "',
+        ["abcd", "a _b_c_ d"],
+        ["a b cd", "ab c_d"],
+    ),
+    (
+        'start: Q\nQ: "\\"" %regex {"substring_words": "to be or not"} "\\""',
+        ['""', '"be or"', '" not"'],
+        ['"to or"', '"t"'],
+    ),
 ]
 
 
@@ -75,5 +92,4 @@ def test_the_start_may_be_any_rule() -> None:
 def test_errors_have_a_place_and_a_remedy() -> None:
     with pytest.raises(GrammarError) as caught:
         Grammar.from_lark('start: item\nitme: "a"')
-    assert str(caught.value).startswith("line 1, column 8: The rule 'item' is not defined") or "item" in str(caught.value)
-    assert "itme" in str(caught.value)
+    assert str(caught.value).startswith('Line 1, column 8: The rule "item" is not defined. Did you mean "itme"?')

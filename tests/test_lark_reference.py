@@ -1,4 +1,4 @@
-"""Lark grammars against lark itself: real grammars, texts drawn from them, the same texts mutated, and walks through masks.
+"""Lark grammars against lark itself: texts drawn from real grammars, the same mutated, and walks through masks.
 
 More examples: ``PUNCHCARD_EXAMPLES=1000 pytest tests/test_lark_reference.py``; they are drawn by chance then.
 """
@@ -14,6 +14,7 @@ import lark
 import numpy as np
 import pytest
 from lark_texts import TextGenerator
+
 from punchcard import CompiledGrammar, GrammarCompiler, GrammarMatcher, TokenizerInfo
 
 END = 256
@@ -112,4 +113,4 @@ def allowed_tokens(matcher: GrammarMatcher) -> list[int]:
     if not matcher.fill_next_token_bitmask(mask):
         return list(range(257))
     bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[:257]
-    return np.flatnonzero(bits).tolist()
+    return [int(token) for token in np.flatnonzero(bits)]
