@@ -89,7 +89,7 @@ impl Algebra {
         to.parts = to.parts.checked_sub(1).ok_or_else(|| {
             SchemaError::limit("size of an example", MOST_PARTS, "", "Ask for fewer items and members")
         })?;
-        for (t, word) in [(Type::Null, "null"), (Type::False, "false"), (Type::True, "true")] {
+        for (t, word) in [(Type::Null, "null"), (Type::True, "true"), (Type::False, "false")] {
             if self.restrict(f, t)? != Formula::FALSE {
                 to.text.push_str(word);
                 return Ok(true);
