@@ -40,6 +40,8 @@ struct Ways {
     /// Tokens that have to be followed one by one, if they are allowed: those that the grammar asks for by id, and those
     /// that end a member name.
     others: Box<[u32]>,
+    /// In a member name, where the tokens lead that stay within it.
+    names: Box<[ConfigId]>,
 }
 
 impl Ways {
@@ -100,17 +102,23 @@ impl Budgets {
         words: &mut [u32],
     ) -> Result<(), SchemaError> {
         let ways = self.ways(machine, vocabulary, config)?;
+        let mut others = ways.others.to_vec();
+        for &name in &ways.names {
+            // What completes a text after many names may hold one of them.
+            for string in machine.strings_after(config, name)? {
+                others.extend(vocabulary.tokens_along(&string));
+            }
+        }
+        others.retain(|&id| words[id as usize / 32] >> (id % 32) & 1 == 1);
         for level in ways.levels.iter().filter(|level| level.need >= tokens) {
             level.ids.iter().for_each(|&id| clear(words, id));
         }
-        for &id in &ways.others {
-            if words[id as usize / 32] >> (id % 32) & 1 == 0 {
-                continue;
-            }
+        for id in others {
             let next = machine.step_token(config, id, vocabulary.text_token(id))?;
             let plan = if next == ConfigId::DEAD { None } else { self.plan(machine, vocabulary, next)? };
-            if plan.is_none_or(|plan| plan.len() >= tokens as usize) {
-                clear(words, id);
+            match plan.is_some_and(|plan| plan.len() < tokens as usize) {
+                true => set(words, id),
+                false => clear(words, id),
             }
         }
         // Clearing an end token that the text may end with would be wrong, whatever else it is.
@@ -167,6 +175,7 @@ impl Budgets {
             }
             i += 1;
         }
+        let names = if in_name { behind.keys().copied().collect() } else { Box::default() };
         let mut needs: FxMap<u32, Vec<u32>> = FxMap::default();
         for (next, ids) in behind {
             // Tokens that lead nowhere, as a limit on tokens is used up, are not allowed anyway.
@@ -175,7 +184,7 @@ impl Budgets {
             needs.entry(need).or_default().extend(ids);
         }
         let levels = needs.into_iter().map(|(need, ids)| Level { need, ids: ids.into() }).collect();
-        let ways = Arc::new(Ways { levels, others: others.into() });
+        let ways = Arc::new(Ways { levels, others: others.into(), names });
         if self.row_bytes > MOST_BYTES {
             self.rows.clear();
             self.row_bytes = 0;

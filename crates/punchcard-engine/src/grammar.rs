@@ -90,6 +90,14 @@ impl Machine {
         }
     }
 
+    /// What completes `other`, from all places on that are, in a string, behind the member name being read in `config`.
+    pub(crate) fn strings_after(&mut self, config: ConfigId, other: ConfigId) -> Result<Vec<Vec<u8>>, SchemaError> {
+        match self {
+            Machine::Rules(machine) => machine.strings_after(config, other),
+            Machine::Json(machine) => machine.strings_after(config, other),
+        }
+    }
+
     pub(crate) fn fill_mask(
         &mut self,
         vocabulary: &Vocabulary,

@@ -341,6 +341,25 @@ impl Machine {
         Ok(self.config(&mut readings))
     }
 
+    /// What completes `other`, from all places on that are, in a string, behind the member name being read in `config`.
+    pub(crate) fn strings_after(&mut self, config: ConfigId, other: ConfigId) -> Result<Vec<Vec<u8>>, SchemaError> {
+        let in_json = |machine: &Machine, config| -> Vec<_> {
+            let places = machine.readings_of(config).iter().filter_map(|reading| match reading.place {
+                Place::Json(part, config) => Some((part.0 as usize, config)),
+                _ => None,
+            });
+            places.collect()
+        };
+        let (here, there) = (in_json(self, config), in_json(self, other));
+        let mut out = Vec::new();
+        for (part, config) in here {
+            for &(_, other) in there.iter().filter(|(other, _)| *other == part) {
+                out.extend(self.parts[part].strings_after(config, other)?);
+            }
+        }
+        Ok(out)
+    }
+
     /// Whether some limit counts the tokens of a configuration.
     pub(crate) fn counts_tokens(&self, config: ConfigId) -> bool {
         self.readings_of(config).iter().any(|reading| reading.tokens.is_limited())
