@@ -136,7 +136,7 @@ impl Budgets {
         config: ConfigId,
     ) -> Result<Arc<Ways>, SchemaError> {
         let in_name = machine.is_in_name(config);
-        let config = if in_name { machine.representative(config)? } else { config };
+        let config = if in_name { machine.stand_in(config)? } else { config };
         if let Some(known) = self.rows.get(&config) {
             return Ok(known.clone());
         }
@@ -144,7 +144,7 @@ impl Budgets {
         let mut behind: FxMap<ConfigId, Vec<u32>> = FxMap::default();
         let nodes = vocabulary.trie.nodes();
         let mut path = vec![config; vocabulary.trie.max_depth() + 1];
-        let mut representatives: FxMap<ConfigId, ConfigId> = FxMap::default();
+        let mut stand_ins: FxMap<ConfigId, ConfigId> = FxMap::default();
         let asked = others.len();
         let mut i = 0;
         while let Some(node) = nodes.get(i) {
@@ -152,9 +152,9 @@ impl Budgets {
             let mut next = machine.step(path[depth - 1], node.byte)?;
             if in_name && next != ConfigId::DEAD {
                 // Names that are treated alike are one all along, as there are as many of them as tokens.
-                next = match representatives.get(&next) {
+                next = match stand_ins.get(&next) {
                     Some(&known) => known,
-                    None => *representatives.entry(next).or_insert(machine.representative(next)?),
+                    None => *stand_ins.entry(next).or_insert(machine.stand_in(next)?),
                 };
                 if !machine.is_in_name(next) {
                     // What may stand behind a name depends on the name.

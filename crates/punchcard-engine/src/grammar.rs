@@ -82,6 +82,14 @@ impl Machine {
         }
     }
 
+    /// The same, also where what completes the text has the name in question in it.
+    pub(crate) fn stand_in(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
+        match self {
+            Machine::Rules(machine) => machine.stand_in(config),
+            Machine::Json(machine) => machine.stand_in(config),
+        }
+    }
+
     /// Whether a member name is being read, and nothing else.
     pub(crate) fn is_in_name(&self, config: ConfigId) -> bool {
         match self {

@@ -637,6 +637,15 @@ impl Machine {
     /// The configuration in which member names that are like any other are taken for one: what completes the text after one
     /// completes it after all of them.
     pub(crate) fn representative(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
+        self.with_stand_ins(config, true)
+    }
+
+    /// The same, also where what completes the text has the name in question in it (see `strings_after`).
+    pub(crate) fn stand_in(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
+        self.with_stand_ins(config, false)
+    }
+
+    fn with_stand_ins(&mut self, config: ConfigId, is_checked: bool) -> Result<ConfigId, SchemaError> {
         let is_key = |reading: &Reading| matches!(self.frame(reading.stack), Frame::Key { .. });
         if !self.readings_of(config).iter().any(is_key) {
             return Ok(config);
@@ -656,7 +665,7 @@ impl Machine {
             let parent = self.parent(reading.stack);
             let other = reading.behind(self.push(Frame::Key { state, leaf, typed: stand_in }, parent));
             // Further members that complete the text must not have this name.
-            if self.completes_with(other, &name)? {
+            if is_checked && self.completes_with(other, &name)? {
                 continue;
             }
             *reading = other;

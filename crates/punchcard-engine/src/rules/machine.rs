@@ -328,6 +328,19 @@ impl Machine {
 
     /// A configuration with an equal completion: member names that are treated alike are one.
     pub(crate) fn representative(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
+        self.in_json(config, json::Machine::representative)
+    }
+
+    /// The same, also where what completes the text has the name in question in it (see `strings_after`).
+    pub(crate) fn stand_in(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
+        self.in_json(config, json::Machine::stand_in)
+    }
+
+    fn in_json(
+        &mut self,
+        config: ConfigId,
+        replace: impl Fn(&mut json::Machine, ConfigId) -> Result<ConfigId, SchemaError>,
+    ) -> Result<ConfigId, SchemaError> {
         let in_json = |reading: &Reading| matches!(reading.place, Place::Json(..));
         if !self.readings_of(config).iter().any(in_json) {
             return Ok(config);
@@ -335,7 +348,7 @@ impl Machine {
         let mut readings = self.readings_of(config).to_vec();
         for reading in &mut readings {
             if let Place::Json(part, config) = reading.place {
-                reading.place = Place::Json(part, self.parts[part.0 as usize].representative(config)?);
+                reading.place = Place::Json(part, replace(&mut self.parts[part.0 as usize], config)?);
             }
         }
         Ok(self.config(&mut readings))
