@@ -14,7 +14,9 @@ from punchcard import BatchMatcher, GrammarCompiler, GrammarMatcher, TokenizerIn
 from punchcard.errors import LimitError, MatcherError
 
 END = 256
-INFO = TokenizerInfo.from_vocab([*(bytes([i]) for i in range(256)), b"</s>", b"ab", b"12"], eos_token_ids=[END], vocab_size=300)
+INFO = TokenizerInfo.from_vocab(
+    [*(bytes([i]) for i in range(256)), b"</s>", b"ab", b"12"], eos_token_ids=[END], vocab_size=300
+)
 COMPILER = GrammarCompiler(INFO)
 COMPILED = [
     COMPILER.compile_json_schema({"type": "array", "items": {"type": "integer"}}),
@@ -96,7 +98,11 @@ def test_a_torch_tensor_is_written_in_place() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "message"),
-    [([0], "1 rows do not fit 2 matchers"), ([1, 1], "Row 1 is given twice"), ([0, 3], "Row 3 is not among the 3 rows")],
+    [
+        ([0], "1 rows do not fit 2 matchers"),
+        ([1, 1], "Row 1 is given twice"),
+        ([0, 3], "Row 3 is not among the 3 rows"),
+    ],
 )
 def test_rows_that_do_not_fit(rows: list[int], message: str) -> None:
     bitmask = punchcard.allocate_token_bitmask(3, INFO.vocab_size)

@@ -9,6 +9,7 @@ from typing import Any
 from grammar_reference import Reference
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+
 from punchcard import Grammar, GrammarCompiler, GrammarError, GrammarMatcher, TokenizerInfo, allocate_token_bitmask
 
 EXAMPLES = int(os.environ.get("PUNCHCARD_EXAMPLES", "150"))
@@ -53,7 +54,7 @@ terms = st.one_of(
     terms.map(shortest),
 )
 bodies = st.recursive(st.sampled_from(NAMES).map(lambda name: {"rule": name}) | terms, combined, max_leaves=6)
-grammars = st.fixed_dictionaries({"start": bodies, "rules": st.fixed_dictionaries({name: bodies for name in NAMES})})
+grammars = st.fixed_dictionaries({"start": bodies, "rules": st.fixed_dictionaries(dict.fromkeys(NAMES, bodies))})
 
 # An empty alternative with more behind it.
 NESTED = {

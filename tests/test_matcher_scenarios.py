@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 import punchcard
-from punchcard import CompiledGrammar, Grammar, GrammarCompiler, GrammarMatcher, LimitError, PunchcardError, TokenizerInfo
+from punchcard import (
+    CompiledGrammar,
+    Grammar,
+    GrammarCompiler,
+    GrammarMatcher,
+    LimitError,
+    PunchcardError,
+    TokenizerInfo,
+)
 
 BYTES = [bytes([i]) for i in range(256)]
 END = 256
@@ -233,7 +241,12 @@ def random_schema(rng: random.Random, depth: int = 2) -> Any:
         return {"anyOf": [random_schema(rng, depth - 1), random_schema(rng, depth - 1)]}
     names = rng.sample(["a", "b", "ab", "c d"], 2)
     properties = {name: random_schema(rng, depth - 1) for name in names}
-    return {"type": "object", "properties": properties, "required": names[:1], "additionalProperties": rng.random() < 0.3}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": names[:1],
+        "additionalProperties": rng.random() < 0.3,
+    }
 
 
 def test_mat_mask_equals_accept() -> None:
@@ -458,7 +471,10 @@ def test_sec_deep_output(schema: Any) -> None:
 
 
 def test_sec_ref_cycle_no_progress() -> None:
-    schema = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}]}}}
+    schema = {
+        "$ref": "#/$defs/a",
+        "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}]}},
+    }
     with pytest.raises(PunchcardError) as error:
         COMPILER.compile_json_schema(schema)
     assert "$ref" in str(error.value) or "no value" in str(error.value).lower()

@@ -20,7 +20,23 @@ from punchcard.errors import MatcherError
 
 EXAMPLES = int(os.environ.get("PUNCHCARD_EXAMPLES", "100"))
 
-PIECES = [b"ab", b"aab", b"b,", b'":', b'{"', b'"}', b'","', b"12", b"true", b"</", b"f>", b"<call=", b'"a"', b"\xc3\xa9", b"\xf0\x9f"]
+PIECES = [
+    b"ab",
+    b"aab",
+    b"b,",
+    b'":',
+    b'{"',
+    b'"}',
+    b'","',
+    b"12",
+    b"true",
+    b"</",
+    b"f>",
+    b"<call=",
+    b'"a"',
+    b"\xc3\xa9",
+    b"\xf0\x9f",
+]
 TOKENS = [*(bytes([i]) for i in range(256)), *PIECES, b"", b"</s>", b"<|a|>", b"<|b|>", b"<|stop|>"]
 END, A, B, STOP = (TOKENS.index(name) for name in (b"</s>", b"<|a|>", b"<|b|>", b"<|stop|>"))
 INFO = TokenizerInfo.from_vocab(TOKENS, eos_token_ids=[END, STOP], special_token_ids=[A, B], vocab_size=len(TOKENS) + 9)
@@ -213,7 +229,14 @@ def do_reset(pair: Pair, rng: random.Random) -> None:
         pair.steps = []
 
 
-DEEDS = [do_accept_token] * 8 + [do_accept_string] * 3 + [do_rollback] * 3 + [do_fork] * 2 + [do_validate] * 2 + [do_draft, do_reset]
+DEEDS = (
+    [do_accept_token] * 8
+    + [do_accept_string] * 3
+    + [do_rollback] * 3
+    + [do_fork] * 2
+    + [do_validate] * 2
+    + [do_draft, do_reset]
+)
 
 
 @pytest.mark.parametrize("seed", range(EXAMPLES))

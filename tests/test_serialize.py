@@ -10,13 +10,25 @@ import numpy as np
 import pytest
 
 import punchcard
-from punchcard import CompiledGrammar, Grammar, GrammarCompiler, GrammarError, GrammarMatcher, Limits, LimitError, TokenizerInfo
+from punchcard import (
+    CompiledGrammar,
+    Grammar,
+    GrammarCompiler,
+    GrammarError,
+    GrammarMatcher,
+    LimitError,
+    Limits,
+    TokenizerInfo,
+)
 
 TOKENS = [*(bytes([i]) for i in range(256)), b"</s>", b"<|a|>", b"ab", b'":', b"12"]
 END, A = 256, 257
 INFO = TokenizerInfo.from_vocab(TOKENS, eos_token_ids=[END], special_token_ids=[A])
 
-TAG = {"type": "structural_tag", "format": {"type": "tag", "begin": "<a>", "content": {"type": "any_text"}, "end": "</a>"}}
+TAG = {
+    "type": "structural_tag",
+    "format": {"type": "tag", "begin": "<a>", "content": {"type": "any_text"}, "end": "</a>"},
+}
 LARK = 'start: item ("," item)*\nitem: /[a-z]+/ | "(" start ")"\n'
 NAMED = {"named": {"kind": "tag", "name": "é", "body": {"text": "ab"}}}
 
@@ -111,7 +123,9 @@ def test_damage_is_refused(name: str) -> None:
         CompiledGrammar.deserialize(data + b"\n", INFO)
 
 
-@pytest.mark.parametrize("data", [b"", b"\n", b"  \n", b"\xff\xfe\n{}", b"punchcard-grammar 1 0\n{}", b"{}", b"\n" * 1_000])
+@pytest.mark.parametrize(
+    "data", [b"", b"\n", b"  \n", b"\xff\xfe\n{}", b"punchcard-grammar 1 0\n{}", b"{}", b"\n" * 1_000]
+)
 def test_what_never_was_one_is_refused(data: bytes) -> None:
     with pytest.raises(GrammarError, match="damaged"):
         CompiledGrammar.deserialize(data, INFO)
@@ -129,7 +143,9 @@ def test_another_version_is_refused() -> None:
     same(CompiledGrammar.deserialize(sealed(body), INFO), compiled("text"))
 
 
-@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"null", b'{"vocabulary": 1, "limits": {}, "expr": ""}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "body", [b"", b"{}", b"[]", b"null", b'{"vocabulary": 1, "limits": {}, "expr": ""}', b"[" * 100_000]
+)
 def test_a_sealed_body_that_is_none_is_refused(body: bytes) -> None:
     with pytest.raises(GrammarError):
         CompiledGrammar.deserialize(sealed(body), INFO)

@@ -421,7 +421,22 @@ FREE: list[Any] = [
 def test_member_names(index: int, whole: bool) -> None:
     """However names clash with those that still have to come: mask and `accept_token` agree for all tokens."""
     jsonschema = pytest.importorskip("jsonschema")
-    pieces = [b'{"', b'":', b'","', b'"a', b'"ab"', b'"}', b"ab", b"aab", b"b", b'ab":', b'a","b', b'""', b'b":"', b"1}"]
+    pieces = [
+        b'{"',
+        b'":',
+        b'","',
+        b'"a',
+        b'"ab"',
+        b'"}',
+        b"ab",
+        b"aab",
+        b"b",
+        b'ab":',
+        b'a","b',
+        b'""',
+        b'b":"',
+        b"1}",
+    ]
     info = TokenizerInfo.from_vocab(
         [*(bytes([i]) for i in range(256)), *pieces, b"</s>"], eos_token_ids=[256 + len(pieces)]
     )
@@ -453,7 +468,9 @@ def test_member_names(index: int, whole: bool) -> None:
 
 def test_free_member_names_cost_little() -> None:
     """One state for each kind of names, not one for each token."""
-    compiled = GrammarCompiler(llama3(), cache_enabled=False).compile_json_schema({"type": "object", "required": ["_x"]})
+    compiled = GrammarCompiler(llama3(), cache_enabled=False).compile_json_schema(
+        {"type": "object", "required": ["_x"]}
+    )
     matcher = GrammarMatcher(compiled, token_budget=60)
     assert matcher.accept_string('{"some na')
     assert sampling().mask(matcher).sum() > 100_000

@@ -55,7 +55,9 @@ def preferred(characters: str) -> np.ndarray:
     """bool [vocab_size]: tokens of these characters only."""
     letters = characters.encode()
     tokens = llama3().tokens
-    return np.array([bool(token) and not token.strip(letters) for token in tokens] + [False] * (llama3().vocab_size - len(tokens)))
+    return np.array(
+        [bool(token) and not token.strip(letters) for token in tokens] + [False] * (llama3().vocab_size - len(tokens))
+    )
 
 
 class Parser:
