@@ -85,5 +85,10 @@ class Reference:
     def _shortest(self, body: Expr, at: int) -> set[int]:
         return set(sorted(self.ends(body, at))[:1])
 
+    def _longest(self, body: Expr, at: int) -> set[int]:
+        # As long as it can be in this text. The engine also forbids what could go on with another text of ``body``.
+        ends = self.ends(body, at)
+        return {max(ends), *(ends & {at})} if ends else ends
+
     def _of_text(self, at: int, holds: Any) -> set[int]:
         return {end for end in range(at, len(self.text) + 1) if holds(self.text[at:end])}

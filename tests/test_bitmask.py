@@ -18,9 +18,9 @@ os.environ.setdefault("TRITON_INTERPRET", "1")
 SHAPES = [(1, 64), (1, 70), (3, 70), (4, 33), (2, 128), (2, 1)]
 
 
-def draw(rows: int, vocab: int, seed: int = 0) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
+def draw(rows: int, vocab: int, share: float = 0.5) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
     """Which tokens are allowed, at random, and the same as a bitmask."""
-    allowed = np.random.default_rng(seed).random((rows, vocab)) < 0.5
+    allowed = np.random.default_rng(0).random((rows, vocab)) < share
     bits = np.zeros((rows, -(-vocab // 32) * 32), dtype=bool)
     bits[:, :vocab] = allowed
     return allowed, np.packbits(bits, axis=1, bitorder="little").view(np.int32)
@@ -52,6 +52,16 @@ def numpy_dtypes() -> list[Any]:
 def test_numpy_logits_of_any_dtype_and_width(dtype: Any, rows: int, vocab: int, wider: int) -> None:
     allowed, bitmask = draw(rows, vocab)
     before = np.random.default_rng(1).normal(size=(rows, vocab + wider)).astype(dtype)
+    logits = before.copy()
+    apply_token_bitmask_inplace(logits, bitmask)
+    check(before, logits, allowed)
+
+
+@pytest.mark.parametrize("dtype", numpy_dtypes())
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.998, 1.0])
+def test_few_or_many_tokens_are_allowed(dtype: Any, share: float) -> None:
+    allowed, bitmask = draw(2, 5_000, share)
+    before = np.random.default_rng(1).normal(size=(2, 5_020)).astype(dtype)
     logits = before.copy()
     apply_token_bitmask_inplace(logits, bitmask)
     check(before, logits, allowed)

@@ -45,13 +45,19 @@ GRAMMARS: dict[str, Grammar] = {
     "schema": Grammar.from_json_schema(
         {
             "type": "object",
-            "properties": {"a": {"type": "integer"}, "b": {"type": "string", "maxLength": 3}, "c": {"enum": ["a", "ab", True]}},
+            "properties": {
+                "a": {"type": "integer"},
+                "b": {"type": "string", "maxLength": 3},
+                "c": {"enum": ["a", "ab", True]},
+            },
             "required": ["a"],
             "additionalProperties": {"type": "boolean"},
             "maxProperties": 4,
         }
     ),
-    "unique items": Grammar.from_json_schema({"type": "array", "items": {"enum": [1, 12, "a", "ab"]}, "uniqueItems": True}),
+    "unique items": Grammar.from_json_schema(
+        {"type": "array", "items": {"enum": [1, 12, "a", "ab"]}, "uniqueItems": True}
+    ),
     "any schema": Grammar.from_json_schema(True, profile="spec"),
     "nested": Grammar.from_ebnf('root ::= "a" root "b" | "ab" | "," root'),
     "left recursive": Grammar.from_ebnf('root ::= root "," item | item\nitem ::= "a"+ "b"? | "(" root ")"'),
@@ -59,24 +65,40 @@ GRAMMARS: dict[str, Grammar] = {
     "empty in the middle": Grammar.from_ebnf('root ::= "a" rest "b"\nrest ::= "" | "a" rest "b" rest'),
     "regex": Grammar.from_regex("(a|ab|aab)*[é😀]?(b,){0,3}"),
     "tokens": Grammar.from_ebnf('root ::= (<|a|> [ab]* <|b|>)+ (<|stop|> | "12")'),
-    "any token": Grammar({"sequence": [{"repeat": {"body": {"token": {"ids": [B], "except": True}}, "min": 0}}, {"token": {"ids": [B]}}]}),
+    "any token": Grammar(
+        {"sequence": [{"repeat": {"body": {"token": {"ids": [B], "except": True}}, "min": 0}}, {"token": {"ids": [B]}}]}
+    ),
     "limit": Grammar(
-        {"sequence": [{"max_tokens": {"body": {"regex": {"pattern": "[ab,]*"}}, "tokens": 5}}, {"text": "12"}, {"choice": [{"text": ""}, {"token": {"ids": [A]}}]}]}
+        {
+            "sequence": [
+                {"max_tokens": {"body": {"regex": {"pattern": "[ab,]*"}}, "tokens": 5}},
+                {"text": "12"},
+                {"choice": [{"text": ""}, {"token": {"ids": [A]}}]},
+            ]
+        }
     ),
     "tags": Grammar.from_structural_tag(
         {
             "type": "triggered_tags",
             "triggers": ["<call="],
             "tags": [
-                {"begin": "<call=f>", "content": {"type": "json_schema", "json_schema": {"type": "object", "additionalProperties": {"type": "integer"}}}, "end": "</f>"},
+                {
+                    "begin": "<call=f>",
+                    "content": {
+                        "type": "json_schema",
+                        "json_schema": {"type": "object", "additionalProperties": {"type": "integer"}},
+                    },
+                    "end": "</f>",
+                },
                 {"begin": "<call=a>", "content": {"type": "any_text"}, "end": "</a>"},
             ],
         }
     ),
     "named": Grammar.from_ebnf(
-        'root ::= @named("list", "l", item ("," item)*)\nitem ::= @named("item", "i", "a"+ tail)\ntail ::= @named("tail", "t", "" | "b" tail)'
+        'root ::= @named("list", "l", item ("," item)*)\nitem ::= @named("item", "i", "a"+ tail)\n'
+        'tail ::= @named("tail", "t", "" | "b" tail)'
     ),
-}  # fmt: skip
+}
 
 
 @cache
@@ -280,9 +302,19 @@ def test_events_around_an_empty_part() -> None:
     assert matcher.accept_token(END)
     told = [(event.name, event.what, event.position) for event in matcher.events() if event.kind != "rule"]
     assert told == [
-        ("l", "begin", 0), ("i", "begin", 0), ("t", "begin", 1), ("t", "end", 1), ("i", "end", 1),
-        ("i", "begin", 2), ("t", "begin", 3), ("t", "begin", 4), ("t", "end", 4), ("t", "end", 4), ("i", "end", 4), ("l", "end", 4),
-    ]  # fmt: skip
+        ("l", "begin", 0),
+        ("i", "begin", 0),
+        ("t", "begin", 1),
+        ("t", "end", 1),
+        ("i", "end", 1),
+        ("i", "begin", 2),
+        ("t", "begin", 3),
+        ("t", "begin", 4),
+        ("t", "end", 4),
+        ("t", "end", 4),
+        ("i", "end", 4),
+        ("l", "end", 4),
+    ]
 
 
 # ---------------------------------------------------------------- what is refused

@@ -35,7 +35,11 @@ NAMED = {"named": {"kind": "tag", "name": "é", "body": {"text": "ab"}}}
 GRAMMARS: dict[str, Grammar] = {
     "schema": Grammar.from_json_schema({"type": "object", "properties": {"é": {"type": "integer"}}, "required": ["é"]}),
     "schema with options": Grammar.from_json_schema(
-        {"$ref": "urn:x"}, profile="spec", draft="7", resources={"urn:x": {"type": "array", "maxItems": 3}}, whitespace=4
+        {"$ref": "urn:x"},
+        profile="spec",
+        draft="7",
+        resources={"urn:x": {"type": "array", "maxItems": 3}},
+        whitespace=4,
     ),
     "regex": Grammar.from_regex(r"(\d{2}|é)+\n?"),
     "ebnf": Grammar.from_ebnf('root ::= root "+" root | [0-9]+ | "(" root ")"'),
@@ -45,9 +49,13 @@ GRAMMARS: dict[str, Grammar] = {
     "tokens": Grammar.from_ebnf("root ::= <|a|> [ab]* !<|a|>"),
     "limit": Grammar({"max_tokens": {"body": {"regex": {"pattern": "[ab]*"}}, "tokens": 3}}),
     "named": Grammar({"repeat": {"body": NAMED, "min": 1}}),
-    "combined": Grammar.concat(Grammar.from_text("<"), Grammar.union(Grammar.from_regex("a+"), Grammar.from_json_schema(True)), Grammar.from_text(">")),
+    "combined": Grammar.concat(
+        Grammar.from_text("<"),
+        Grammar.union(Grammar.from_regex("a+"), Grammar.from_json_schema(True)),
+        Grammar.from_text(">"),
+    ),
     "deep": Grammar.from_regex("(" * 400 + "a" + ")" * 400),
-}  # fmt: skip
+}
 
 
 def compiled(name: str) -> CompiledGrammar:

@@ -1,8 +1,8 @@
 """A token budget is kept: whatever a model prefers, its answer is complete within it.
 
-The models here are adversaries: of the tokens that the mask allows they take the one that puts the end off the most, and
-they end only when nothing else is allowed. ``PUNCHCARD_EXAMPLES=500 pytest tests/test_token_budget.py`` goes through as
-many schemas of MaskBench.
+The models here are adversaries: of the tokens that the mask allows they take the one that puts the end off the most,
+and they end only when nothing else is allowed. As many schemas of MaskBench as
+``PUNCHCARD_EXAMPLES=500 pytest tests/test_token_budget.py`` says are gone through.
 """
 
 from __future__ import annotations
@@ -408,12 +408,21 @@ FREE: list[Any] = [
     {"type": "object", "minProperties": 3},
     {"type": "object", "minProperties": 2, "maxProperties": 2, "propertyNames": {"pattern": "^[ab]*$"}},
     {"type": "object", "properties": {"ab": {"type": "integer"}}, "required": ["ab", "abab", "b"]},
-    {"type": "object", "patternProperties": {"^a": {"enum": ["abab", "ab"]}, "b$": {"type": "string"}}, "minProperties": 2},
-    {"type": "object", "patternProperties": {"^[ab]{3}$": {"const": "b"}}, "required": ["aab"], "additionalProperties": False},
+    {
+        "type": "object",
+        "patternProperties": {"^a": {"enum": ["abab", "ab"]}, "b$": {"type": "string"}},
+        "minProperties": 2,
+    },
+    {
+        "type": "object",
+        "patternProperties": {"^[ab]{3}$": {"const": "b"}},
+        "required": ["aab"],
+        "additionalProperties": False,
+    },
     {"type": "object", "additionalProperties": {"type": "object", "minProperties": 1}, "minProperties": 1},
     {"anyOf": [{"type": "object", "required": ["a", "c"]}, {"type": "object", "required": ["ab"], "maxProperties": 1}]},
     {"type": "array", "items": {"type": "object", "required": ["a"]}, "uniqueItems": True, "minItems": 2},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("index", range(len(FREE)))

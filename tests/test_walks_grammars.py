@@ -1,5 +1,7 @@
-"""Random walks through EBNF grammars and regular expressions with the Llama 3 vocabulary: no dead end, and every text is
-accepted by something else: Python's `json`, `csv`, `re`, or a parser by hand."""
+"""Random walks through EBNF grammars and regular expressions with the Llama 3 vocabulary.
+
+There is no dead end, and every text is accepted by something else: Python's `json`, `csv`, `re`, or a parser by hand.
+"""
 
 from __future__ import annotations
 
@@ -293,21 +295,37 @@ def test_ebnf(name: str) -> None:
 SAMPLES: dict[str, tuple[list[str], list[str]]] = {
     "json": (['{"a": [1, -2.5e+3, "\\u00e9é", null]}', " [ ] "], ["{,}", "[1,]", "01", '"\n"', "nul"]),
     "arithmetic": (["1 - 2 - 3*-(4+5)^2^3", "--1"], ["1 -", "1  + 2", "()", "1.", "*1"]),
-    "chess": (["1. e4 e5\n2. Nf3 Nc6\n3. O-O-O# exd8=Q+\n", "99. Qa1xb2\n"], ["1. e8\n", "1.e4\n", "0. e4\n", "1. e4", "1. O-O-\n"]),
+    "chess": (
+        ["1. e4 e5\n2. Nf3 Nc6\n3. O-O-O# exd8=Q+\n", "99. Qa1xb2\n"],
+        ["1. e8\n", "1.e4\n", "0. e4\n", "1. e4", "1. O-O-\n"],
+    ),
     "csv": (['a,"b ""c"" \r\n,d",\r\n,,', "", "a\r\n"], ['a"b', '"a', '"a"b', "a\nb"]),
     "sql": (
         [
             "SELECT * FROM t;",
-            "SELECT COUNT(*) AS n, a FROM t WHERE NOT (a = 'it''s' OR b <> -1.5) AND c IN (SELECT d FROM u) ORDER BY a DESC, b LIMIT 10;",
+            "SELECT COUNT(*) AS n, a FROM t WHERE NOT (a = 'it''s' OR b <> -1.5) AND c IN (SELECT d FROM u)"
+            " ORDER BY a DESC, b LIMIT 10;",
             "SELECT a FROM t WHERE a IS NOT NULL AND a IN (1, 'x');",
         ],
-        ["SELECT * FROM t", "SELECT FROM t;", "SELECT a FROM t WHERE;", "SELECT a FROM t WHERE a = 'x;", "select * from t;"],
+        [
+            "SELECT * FROM t",
+            "SELECT FROM t;",
+            "SELECT a FROM t WHERE;",
+            "SELECT a FROM t WHERE a = 'x;",
+            "select * from t;",
+        ],
     ),
     "c": (
-        ["a = b += c[0](x, y)->z.w ? 1 : 0x1F << 2 && !~*p", "f()()[1], sizeof(x)", "sizeof(1 + 2)", "'a' == \"b\"", "++i"],
+        [
+            "a = b += c[0](x, y)->z.w ? 1 : 0x1F << 2 && !~*p",
+            "f()()[1], sizeof(x)",
+            "sizeof(1 + 2)",
+            "'a' == \"b\"",
+            "++i",
+        ],
         ["a +", "1 2", "f(,)", "a ? b", "(a", "''", "a  + b", "a++"],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from punchcard.bitmask import reset_token_bitmask as reset_token_bitmask
     from punchcard.bitmask import token_bitmask_shape as token_bitmask_shape
     from punchcard.compiler import GrammarCompiler as GrammarCompiler
+    from punchcard.errors import BudgetError as BudgetError
     from punchcard.errors import GrammarError as GrammarError
     from punchcard.errors import InvalidSchemaError as InvalidSchemaError
     from punchcard.errors import LimitError as LimitError
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "Agent": "punchcard.agent",
     "BatchMatcher": "punchcard.batch_matcher",
+    "BudgetError": "punchcard.errors",
     "CompiledGrammar": "punchcard._core",
     "Field": "punchcard.fields",
     "Grammar": "punchcard.grammar",

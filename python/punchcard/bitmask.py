@@ -5,7 +5,8 @@ allowed.
 
 On the CPU each byte of a bitmask is looked up in a table of 256 rows, which says what becomes of eight logits. That
 takes the same time whatever the mask is (some 40 µs for 128,000 tokens), where selecting by booleans takes ten times as
-long when allowed and blocked tokens alternate. Torch tensors on the CPU are masked in their own memory.
+long when allowed and blocked tokens alternate. Where most words of
+a row allow all of their tokens, only the others are looked at. Torch tensors on the CPU are masked in their own memory.
 """
 
 from __future__ import annotations
@@ -113,22 +114,31 @@ def _mask_array(
 ) -> None:
     """Row by row, so that what is looked up stays in the cache. ``dtype`` says what the bits of the logits mean."""
     tokens = min(tokens, logits.shape[1])
-    table = _table(dtype)
-    bytes_ = words.view(np.uint8)[:, : (tokens + 7) // 8]
+    halves = dtype in _HALVES
+    infinity = _infinity(dtype) if halves else -np.inf
     for row in range(len(logits)) if indices is None else indices:
-        looked_up = table.take(bytes_[row if len(bytes_) > 1 else 0], axis=0).reshape(-1)[:tokens]
-        target = logits[row]
-        if dtype in _HALVES:
-            target = target.view(np.int16)
-            infinity = _infinity(dtype)
-            head = target[:tokens]
-            np.bitwise_and(head, looked_up, out=head)
-            np.bitwise_and(np.invert(looked_up, out=looked_up), infinity, out=looked_up)
-            np.bitwise_or(head, looked_up, out=head)
-            target[tokens:] = infinity
+        target = logits[row].view(np.int16) if halves else logits[row]
+        target[tokens:] = infinity
+        bits = words[row if len(words) > 1 else 0, : (tokens + 31) // 32]
+        rare = np.flatnonzero(bits != -1)
+        if 4 * len(rare) < len(bits):
+            target[_blocked(bits, rare, tokens)] = infinity
+            continue
+        head = target[:tokens]
+        found = _table(dtype).take(bits.view(np.uint8), axis=0).reshape(-1)[:tokens]
+        if halves:
+            np.bitwise_and(head, found, out=head)
+            np.bitwise_and(np.invert(found, out=found), infinity, out=found)
+            np.bitwise_or(head, found, out=head)
         else:
-            np.fmin(target[:tokens], looked_up, out=target[:tokens])
-            target[tokens:] = -np.inf
+            np.fmin(head, found, out=head)
+
+
+def _blocked(bits: NDArray[np.int32], words: NDArray[np.intp], tokens: int) -> NDArray[np.intp]:
+    """The tokens that these words of a row block."""
+    which, bit = np.nonzero(np.unpackbits(bits[words].view(np.uint8), bitorder="little").reshape(-1, 32) == 0)
+    ids: NDArray[np.intp] = words[which] * 32 + bit
+    return ids[ids < tokens]
 
 
 @cache

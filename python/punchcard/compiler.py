@@ -1,20 +1,54 @@
-"""From schemas to compiled grammars.
+"""From grammars to compiled grammars, and the cache between them.
 
 A compiled grammar belongs to one vocabulary; a :class:`GrammarMatcher` follows one sequence through it.
+
+Grammars are cached by content: equal expressions are compiled once, whatever they were written as. Threads that ask for
+the same grammar at the same time wait for the one that compiles it.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import threading
+import time
 from collections import OrderedDict
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from ._core import CompiledGrammar, compile_grammar
+from .errors import PunchcardError
 from .grammar import Grammar, Schema
 from .limits import Limits
 from .tokenizers.info import TokenizerInfo
+
+if TYPE_CHECKING:
+    from .tags import StructuralTag
+
+
+@dataclass(frozen=True)
+class CacheInfo:
+    """What a compiler's cache has done since it was made or cleared, and what it holds.
+
+    Attributes:
+        hits: grammars that were there, or that another thread was compiling.
+        misses: grammars that were compiled, successfully or not.
+        evictions: grammars that were dropped for want of space.
+        entries: grammars that are held.
+        bytes: their size, by `CompiledGrammar.memory_size_bytes`. It grows as masks are computed.
+        limit_bytes: how much they may hold; `None` for any amount.
+        compile_seconds: time spent on compiling.
+    """
+
+    hits: int = 0
+    misses: int = 0
+    evictions: int = 0
+    entries: int = 0
+    bytes: int = 0
+    limit_bytes: int | None = None
+    compile_seconds: float = 0.0
 
 
 class GrammarCompiler:
@@ -22,9 +56,10 @@ class GrammarCompiler:
 
     Args:
         tokenizer_info: the vocabulary.
-        cache_enabled: keep compiled grammars and return them for equal schemas and options.
-        cache_size: most grammars that are kept.
-        limits: against hostile schemas and texts, for `compile_json_schema`.
+        cache_enabled: keep compiled grammars and return them for equal grammars.
+        cache_limit_bytes: most bytes that they may hold together; the least recently used go first, the last one used
+            stays. Looked at when one is added. `None` for any amount.
+        limits: against hostile schemas, grammars and texts.
     """
 
     def __init__(
@@ -32,15 +67,17 @@ class GrammarCompiler:
         tokenizer_info: TokenizerInfo,
         *,
         cache_enabled: bool = True,
-        cache_size: int = 256,
+        cache_limit_bytes: int | None = 1 << 30,
         limits: Limits | None = None,
     ) -> None:
+        if cache_limit_bytes is not None and cache_limit_bytes < 0:
+            raise PunchcardError(
+                f"cache_limit_bytes is {cache_limit_bytes}", hint="None is for any amount; cache_enabled=False for none"
+            )
         self.tokenizer_info = tokenizer_info
         self._vocabulary = tokenizer_info.vocabulary
-        self._cache: OrderedDict[str, CompiledGrammar] | None = OrderedDict() if cache_enabled else None
-        self._cache_size = cache_size
-        self._limits = limits
-        self._lock = threading.Lock()
+        self._limits = json.dumps(asdict(limits or Limits()), sort_keys=True)
+        self._cache = _Cache(cache_limit_bytes) if cache_enabled else None
 
     def compile(self, grammar: Grammar) -> CompiledGrammar:
         """Compile a grammar for the vocabulary.
@@ -49,28 +86,19 @@ class GrammarCompiler:
             InvalidSchemaError: not JSON, or not a valid schema.
             UnsupportedSchemaError: a keyword that cannot be enforced; names keyword and JSON pointer.
             UnsatisfiableSchemaError: no value satisfies the schema.
-            LimitError: a limit against hostile schemas was passed.
+            GrammarError: a pattern or a rule is malformed, or the grammar derives nothing.
+            LimitError: a limit against hostile grammars was passed.
         """
-        limits = json.dumps(asdict(self._limits or Limits()))
-        key = json.dumps(grammar._expr, sort_keys=True)
+        expr = json.dumps(grammar._expr, sort_keys=True)
         if self._cache is None:
-            return compile_grammar(self._vocabulary, key, limits)
-        with self._lock:
-            if key in self._cache:
-                self._cache.move_to_end(key)
-                return self._cache[key]
-        compiled = compile_grammar(self._vocabulary, key, limits)
-        with self._lock:
-            self._cache[key] = compiled
-            while len(self._cache) > self._cache_size:
-                self._cache.popitem(last=False)
-        return compiled
+            return compile_grammar(self._vocabulary, expr, self._limits)
+        return self._cache.get(expr, lambda: compile_grammar(self._vocabulary, expr, self._limits))
 
     def compile_json_schema(self, schema: Schema, **options: Any) -> CompiledGrammar:
         """Compile a JSON Schema: `Grammar.from_json_schema` with its options, and `compile`, in one."""
         return self.compile(Grammar.from_json_schema(schema, **options))
 
-    def compile_regex(self, pattern: Any) -> CompiledGrammar:
+    def compile_regex(self, pattern: str | re.Pattern[str]) -> CompiledGrammar:
         """Compile a regular expression that the whole output matches: `Grammar.from_regex`, and `compile`, in one.
 
         Raises:
@@ -78,14 +106,111 @@ class GrammarCompiler:
         """
         return self.compile(Grammar.from_regex(pattern))
 
-    def compile_ebnf(self, text: str, **options: Any) -> CompiledGrammar:
-        """Compile EBNF: `Grammar.from_ebnf` and `compile`, in one."""
-        return self.compile(Grammar.from_ebnf(text, **options))
+    def compile_ebnf(self, text: str, *, start: str | None = None) -> CompiledGrammar:
+        """Compile EBNF: `Grammar.from_ebnf` and `compile`, in one.
 
-    def compile_lark(self, text: str, **options: Any) -> CompiledGrammar:
-        """Compile a Lark grammar: `Grammar.from_lark` and `compile`, in one."""
-        return self.compile(Grammar.from_lark(text, **options))
+        Raises:
+            GrammarError: says at which line and column.
+        """
+        return self.compile(Grammar.from_ebnf(text, start=start))
 
-    def compile_structural_tag(self, tag: Any) -> CompiledGrammar:
-        """Compile a structural tag: `Grammar.from_structural_tag` and `compile`, in one."""
+    def compile_lark(self, text: str, *, start: str | None = None) -> CompiledGrammar:
+        """Compile a Lark grammar: `Grammar.from_lark` and `compile`, in one.
+
+        Raises:
+            GrammarError: says at which line and column.
+        """
+        return self.compile(Grammar.from_lark(text, start=start))
+
+    def compile_structural_tag(self, tag: StructuralTag | dict[str, Any] | str) -> CompiledGrammar:
+        """Compile a structural tag: `Grammar.from_structural_tag` and `compile`, in one.
+
+        Raises:
+            GrammarError: says where in the tag.
+        """
         return self.compile(Grammar.from_structural_tag(tag))
+
+    def cache_info(self) -> CacheInfo:
+        """What the cache has done and holds."""
+        return CacheInfo() if self._cache is None else self._cache.info()
+
+    def clear_cache(self) -> None:
+        """Drop what is cached, and begin to count anew. Grammars that are in use live on."""
+        if self._cache is not None:
+            self._cache.clear()
+
+
+class _Cache:
+    """Compiled grammars by key, least recently used first, of which each is compiled by one thread."""
+
+    def __init__(self, limit_bytes: int | None) -> None:
+        self._limit = limit_bytes
+        self._lock = threading.Lock()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._done: OrderedDict[str, CompiledGrammar] = OrderedDict()
+        self._under_way: dict[str, Future[CompiledGrammar]] = {}
+        self._info = CacheInfo(limit_bytes=self._limit)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._clear()
+
+    def info(self) -> CacheInfo:
+        with self._lock:
+            return replace(self._info, entries=len(self._done), bytes=self._bytes())
+
+    def get(self, key: str, make: Callable[[], CompiledGrammar]) -> CompiledGrammar:
+        """What is held for the key, or else what ``make`` returns. What it raises is raised in all that wait for it."""
+        with self._lock:
+            found = self._done.get(key)
+            waiting = self._under_way.get(key)
+            if found is not None or waiting is not None:
+                self._count(hits=1)
+            if found is not None:
+                self._done.move_to_end(key)
+                return found
+            if waiting is None:
+                future: Future[CompiledGrammar] = Future()
+                self._under_way[key] = future
+        if waiting is not None:
+            return waiting.result()
+        return self._make(key, make, future)
+
+    def _make(self, key: str, make: Callable[[], CompiledGrammar], future: Future[CompiledGrammar]) -> CompiledGrammar:
+        started = time.perf_counter()
+        try:
+            compiled = make()
+        except BaseException as error:
+            with self._lock:
+                self._finish(key, future, started)
+            future.set_exception(error)
+            raise
+        with self._lock:
+            if self._finish(key, future, started):
+                self._done[key] = compiled
+                self._trim()
+        future.set_result(compiled)
+        return compiled
+
+    def _finish(self, key: str, future: Future[CompiledGrammar], started: float) -> bool:
+        """Notes that a compilation has ended. False if the cache was cleared meanwhile."""
+        current = self._under_way.get(key) is future
+        if current:
+            del self._under_way[key]
+        self._count(misses=1, compile_seconds=time.perf_counter() - started)
+        return current
+
+    def _trim(self) -> None:
+        # Masks make a grammar grow after it was cached, so sizes are asked for anew.
+        while self._limit is not None and len(self._done) > 1 and self._bytes() > self._limit:
+            self._done.popitem(last=False)
+            self._count(evictions=1)
+
+    def _bytes(self) -> int:
+        return sum(compiled.memory_size_bytes for compiled in self._done.values())
+
+    def _count(self, **more: float) -> None:
+        sums = {name: getattr(self._info, name) + value for name, value in more.items()}
+        self._info = replace(self._info, **sums)

@@ -136,23 +136,31 @@ class Grammar:
         return cls(json.loads(parse_ebnf(text, start)))
 
     @classmethod
-    def from_lark(cls, text: str, *, start: str | None = None) -> Grammar:
+    def from_lark(
+        cls,
+        text: str,
+        *,
+        start: str | None = None,
+        lexer: Literal["dynamic", "dynamic_complete"] = "dynamic",
+    ) -> Grammar:
         """A grammar in Lark's notation, with the additions that llguidance knows; see ``docs/lark.md``.
 
         Args:
             text: the rules and terminals.
             start: the rule of the whole text; by default ``start``.
+            lexer: ``"dynamic"``, in which each terminal goes as far as it can (a name is never cut into two), or
+                ``"dynamic_complete"``, in which any text of a terminal will do. The names are Lark's.
 
         Raises:
             GrammarError: says at which line and column, and what to do.
         """
         from ._core import parse_lark
 
-        return cls(json.loads(parse_lark(text, start)))
+        return cls(json.loads(parse_lark(text, start, lexer)))
 
     @classmethod
     def from_structural_tag(cls, tag: Any) -> Grammar:
-        """Free text, tagged parts and data in one: a `punchcard.tags.StructuralTag`, or its JSON form as a dict or text.
+        """Free text, tagged parts and data in one: a `punchcard.tags.StructuralTag`, or its JSON form, a dict or text.
 
         Raises:
             GrammarError: says where in the tag, and what to do.
@@ -181,6 +189,23 @@ class Grammar:
         from ._core import print_grammar
 
         return print_grammar(json.dumps(self._expr))
+
+    def show(self) -> str:
+        """A picture: a railroad diagram of each rule, as the text of an SVG file. Notebooks show a grammar like this by
+        themselves.
+
+        Raises:
+            PunchcardError: the package railroad-diagrams is missing (``pip install 'punchcard[show]'``).
+        """
+        from .railroad import svg
+
+        return svg(self._expr)
+
+    def _repr_svg_(self) -> str | None:
+        try:
+            return self.show()
+        except PunchcardError:
+            return None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Grammar) and self._expr == other._expr

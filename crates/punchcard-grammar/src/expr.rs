@@ -50,6 +50,10 @@ pub enum Expr {
     Not(Box<Expr>),
     /// Texts of it of which no proper beginning is in it: it ends as soon as it can. Regular.
     Shortest(Box<Expr>),
+    /// A text of it that could not have been longer: what follows in the whole text does not go on with it. (The texts that
+    /// could go on with *any* text of it may not follow.) The empty text, if it is in it, may be followed by anything. The
+    /// operand must be regular.
+    Longest(Box<Expr>),
     /// Any text in which none of these occurs. Regular.
     TextWithout(Vec<String>),
     /// JSON text under a JSON Schema.

@@ -6,8 +6,8 @@
 //!
 //! * [`expr`]: the expressions.
 //! * [`ebnf`]: GBNF, XGrammar's EBNF and that of the W3C, read by one parser.
+//! * [`lark`]: Lark's grammars, with llguidance's additions.
 //! * [`print()`]: any grammar as EBNF that reads back.
-//! * [`lark`]: grammars of Lark.
 //! * [`error`]: what can be wrong with a text, and where.
 
 mod build;

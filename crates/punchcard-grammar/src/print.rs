@@ -154,6 +154,7 @@ impl Normaliser {
             Expr::And(parts) => Expr::And(self.all(parts, place)),
             Expr::Not(body) => Expr::Not(self.boxed(body, place)),
             Expr::Shortest(body) => Expr::Shortest(self.boxed(body, place)),
+            Expr::Longest(body) => Expr::Longest(self.boxed(body, place)),
             Expr::MaxTokens { body, tokens } => Expr::MaxTokens { body: self.boxed(body, place), tokens: *tokens },
             Expr::Named { kind, name, body } => {
                 Expr::Named { kind: kind.clone(), name: name.clone(), body: self.boxed(body, place) }
@@ -178,6 +179,7 @@ fn is_leaf(expr: &Expr) -> bool {
         Expr::Repeat { .. }
         | Expr::Not(_)
         | Expr::Shortest(_)
+        | Expr::Longest(_)
         | Expr::MaxTokens { .. }
         | Expr::Named { .. }
         | Expr::Grammar(_) => false,
@@ -293,6 +295,7 @@ impl<'a> Printer<'a> {
             }
             Expr::Not(body) => self.call("@not(", body),
             Expr::Shortest(body) => self.call("@shortest(", body),
+            Expr::Longest(body) => self.call("@longest(", body),
             Expr::TextWithout(texts) => {
                 let _ = write!(self.out, "@text_without({})", literals(texts, ", "));
             }
@@ -509,6 +512,7 @@ mod tests {
                 (one(), prop::collection::vec(one().prop_map(Expr::Not), 1..3))
                     .prop_map(|(first, less)| { Expr::And(std::iter::once(*first).chain(less).collect()) }),
                 one().prop_map(Expr::Shortest),
+                one().prop_map(Expr::Longest),
                 (one(), any::<u32>()).prop_map(|(body, tokens)| Expr::MaxTokens { body, tokens }),
                 (one(), text(), text()).prop_map(|(body, kind, name)| Expr::Named { kind, name, body }),
                 (one(), parts()).prop_map(|(start, bodies)| Expr::Grammar(Box::new(grammar_of(*start, bodies)))),

@@ -1,6 +1,7 @@
 //! Notations of grammars.
 
 use crate::errors::grammar_error;
+use punchcard_grammar::lark::Lexer;
 use punchcard_grammar::{Expr, Grammar, GrammarError, ebnf, lark, print};
 use pyo3::prelude::*;
 
@@ -17,11 +18,19 @@ pub fn parse_ebnf(py: Python<'_>, text: &str, start: Option<&str>) -> PyResult<S
     as_json(py, parsed)
 }
 
-/// A grammar of Lark as an expression in its JSON form.
+/// A Lark grammar as an expression in its JSON form.
 #[pyfunction]
-#[pyo3(signature = (text, start = None))]
-pub fn parse_lark(py: Python<'_>, text: &str, start: Option<&str>) -> PyResult<String> {
-    let parsed = py.detach(|| lark::parse(text, start));
+#[pyo3(signature = (text, start = None, lexer = "dynamic"))]
+pub fn parse_lark(py: Python<'_>, text: &str, start: Option<&str>, lexer: &str) -> PyResult<String> {
+    let lexer = match lexer {
+        "dynamic" => Lexer::Dynamic,
+        "dynamic_complete" => Lexer::DynamicComplete,
+        _ => {
+            let error = GrammarError::new(format!("lexer={lexer:?} is no option"));
+            return Err(grammar_error(py, &error.with_hint("Expected 'dynamic' or 'dynamic_complete'")));
+        }
+    };
+    let parsed = py.detach(|| lark::parse(text, start, lexer));
     as_json(py, parsed)
 }
 

@@ -112,6 +112,8 @@ def refusal(error: ValidationError, value: Any, root: str = "") -> GrammarError:
     """The first complaint of Pydantic, as an error that names the path inside ``value``."""
     details = error.errors(include_url=False)[0]
     place, inside = Place(root), value
+    if details["type"] in ("recursion_depth_exceeded", "recursion_loop"):
+        return place.error("Formats are nested too deeply", "Use a grammar with rules instead")
     for step in details["loc"]:
         # Pydantic's path also names the members of unions that it tried; they are no steps into the value.
         if isinstance(step, int) and isinstance(inside, Sequence) and not isinstance(inside, str):

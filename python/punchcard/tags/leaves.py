@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeInt
 
 from ..errors import PunchcardError
-from ..grammar import schema_text
+from ..grammar import Grammar, schema_text
 from .base import NO_END, End, Format, Place
 from .expressions import (
     ANY_TEXT,
@@ -79,7 +80,7 @@ class JSONSchemaFormat(Format):
     excludes: list[str] = Field(default_factory=list)
 
     def _expr(self, place: Place) -> Expr:
-        options = self._options()
+        options = self._options(place)
         if self.style == "json":
             if self.excludes:
                 raise place.field("excludes").error(
@@ -105,14 +106,23 @@ class JSONSchemaFormat(Format):
             place=place.field("json_schema"),
         )
 
-    def _options(self) -> dict[str, Any]:
+    def _options(self, place: Place) -> dict[str, Any]:
+        """The options of the expression, checked."""
         options = dict(self.options)
         if self.any_order:
             options["property_order"] = "any"
         if self.max_whitespace_cnt is not None:
             # The engine counts what may follow the one space or line break.
             options["whitespace"] = self.max_whitespace_cnt - 1 if self.max_whitespace_cnt else "none"
-        return options
+        try:
+            checked: dict[str, Any] = Grammar.from_json_schema(True, **options)._expr["json_schema"]["options"]
+        except TypeError:
+            known = sorted(inspect.signature(Grammar.from_json_schema).parameters)[1:]
+            unknown = next(name for name in options if name not in known)
+            raise place.field("options").error(f"There is no option {unknown!r}", f"Known are {known}") from None
+        except PunchcardError as error:
+            raise place.field("options").of(error) from None
+        return checked
 
 
 class QwenXMLParameterFormat(Format):
@@ -148,13 +158,11 @@ class GrammarFormat(Format):
     syntax: Literal["ebnf", "lark"] = "ebnf"
 
     def _expr(self, place: Place) -> Expr:
-        from .._core import parse_ebnf, parse_lark
-
+        read = Grammar.from_ebnf if self.syntax == "ebnf" else Grammar.from_lark
         try:
-            parsed = parse_ebnf(self.grammar, None) if self.syntax == "ebnf" else parse_lark(self.grammar, None)
+            return read(self.grammar)._expr
         except PunchcardError as error:
             raise place.field("grammar").of(error) from None
-        return json.loads(parsed)
 
 
 class LarkFormat(Format):

@@ -26,10 +26,11 @@ Newlines = Literal["optional", "required", "none"]
 
 _TYPES = frozenset({"string", "number", "boolean", "null", "object", "array"})
 _ROOT = "urn:punchcard:parameters"
+#: In place of a pointer: the schema that admits every value.
+_ANYTHING = "true"
 #: Keywords of the parameters as a whole that elements can express; annotations say nothing about values.
 _EXPRESSED = {"type", "properties", "required", "additionalProperties", "unevaluatedProperties", "$defs", "definitions"}
 _ANNOTATIONS = {"$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated", "strict"}
-_APPLICATORS = {"anyOf", "oneOf", "allOf"}
 
 
 @dataclass(frozen=True)
@@ -161,14 +162,16 @@ class _Parameters:
         """The pointer to the schema of parameters that are not declared; None if there may be none."""
         for keyword in ("additionalProperties", "unevaluatedProperties"):
             if keyword in self.schema:
-                return None if self.schema[keyword] is False else f"{self.pointer}/{keyword}"
+                if isinstance(self.schema[keyword], bool):
+                    return _ANYTHING if self.schema[keyword] else None
+                return f"{self.pointer}/{keyword}"
         if "properties" in self.schema or self.options.get("strict"):
             return None
-        return "true"
+        return _ANYTHING
 
     def _element(self, key: Expr, pointer: str) -> Expr:
         """One parameter, whose value is described at the pointer."""
-        schema = True if pointer == "true" else _at(self.root, pointer)
+        schema = True if pointer == _ANYTHING else _at(self.root, pointer)
         kinds = self._kinds(schema, set())
         if not kinds:
             raise self.place.error(f"{pointer} admits no value", "Remove the property, or mend its schema")
@@ -227,7 +230,7 @@ class _Parameters:
         if _refers(schema):
             # References are resolved in the document that they stand in.
             document = {"$ref": f"{_base(self.root)}#{quote(pointer, safe='/~')}"}
-            options["resources"] = {**options.get("resources", {}), _base(self.root): self.root}
+            options["resources"] = {**options.get("resources", {}), _base(self.root): schema_text(self.root)}
         if only is not None:
             document = {"allOf": [document], "type": only}
         if isinstance(document, dict) and isinstance(self.root, dict) and "$schema" in self.root:

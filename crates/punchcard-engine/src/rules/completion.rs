@@ -176,7 +176,7 @@ impl Machine {
 
     fn cost_with(&mut self, node: NodeId) -> Result<u64, SchemaError> {
         Ok(match self.nodes.get(node).clone() {
-            Node::Terminal(language) => self.cost_of_terminal(language)?,
+            Node::Terminal(language) | Node::Longest(language) => self.cost_of_terminal(language)?,
             Node::Json(part) => {
                 let index = part.0 as usize;
                 if self.costs.parts.len() <= index {
@@ -229,7 +229,7 @@ impl Machine {
     /// Spells the cheapest text of a node; `false` if none was found.
     fn spell_node(&mut self, node: NodeId, out: &mut Vec<Piece>) -> Result<bool, SchemaError> {
         match self.nodes.get(node).clone() {
-            Node::Terminal(language) => {
+            Node::Terminal(language) | Node::Longest(language) => {
                 let Some(text) = self.nodes.languages.example(language)? else { return Ok(false) };
                 spell(text.into_bytes(), out);
             }

@@ -275,18 +275,13 @@ impl Teller {
             if !seen.insert((node, below)) {
                 continue;
             }
-            if node == NodeId::EMPTY {
-                // The end of the text; or an alternative that is empty, and then what is below comes next.
-                if below == StackId::NEVER {
-                    out.push((node, below, log));
-                } else {
-                    descend(&self.machine, below, &log, &mut open);
-                }
+            if below == StackId::NEVER {
+                out.push((node, below, log));
                 continue;
             }
             let machine = &mut self.machine;
             match machine.nodes.get(node).clone() {
-                Node::Terminal(language) => {
+                Node::Terminal(language) | Node::Longest(language) => {
                     if machine.nodes.languages.is_nullable(language) {
                         descend(machine, below, &log, &mut open);
                     }

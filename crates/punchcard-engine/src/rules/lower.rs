@@ -61,7 +61,13 @@ pub(crate) fn lower(
     lowering.lower_rules()?;
     let start = lowering.expr(expr, None)?;
     lowering.out.nodes.finish_pending();
-    let start = lowering.prune_all(start);
+    let mut start = lowering.prune_all(start);
+    if lowering.out.nodes.has_longest() {
+        let first = lowering.out.nodes.rule_count();
+        start = super::longest::rewrite(&mut lowering.out.nodes, start)?;
+        lowering.out.nodes.finish_pending();
+        start = lowering.prune_since(first, start);
+    }
     lowering.out.start = start;
     lowering.out.nodes.languages.check_limit().map_err(|limit| CompileError::Schema(limit.into()))?;
     if start == NodeId::NOTHING {
@@ -110,7 +116,7 @@ impl<'a> Lowering<'a> {
             Expr::Repeat { body, .. } | Expr::MaxTokens { body, .. } | Expr::Named { body, .. } => {
                 self.collect(body, scope)
             }
-            Expr::Not(body) | Expr::Shortest(body) => self.collect(body, scope),
+            Expr::Not(body) | Expr::Shortest(body) | Expr::Longest(body) => self.collect(body, scope),
             Expr::Grammar(grammar) => {
                 let id = self.scopes.len();
                 self.scopes.push(Scope { rules: FxMap::default() });
@@ -148,7 +154,7 @@ impl<'a> Lowering<'a> {
             Expr::Repeat { body, .. } | Expr::MaxTokens { body, .. } | Expr::Named { body, .. } => {
                 self.uses(body, scope, out)?;
             }
-            Expr::Not(body) | Expr::Shortest(body) => self.uses(body, scope, out)?,
+            Expr::Not(body) | Expr::Shortest(body) | Expr::Longest(body) => self.uses(body, scope, out)?,
             Expr::Grammar(grammar) => {
                 let scope = self.grammars.get(&(&raw const **grammar)).copied();
                 self.uses(&grammar.start, scope, out)?;
@@ -188,9 +194,14 @@ impl<'a> Lowering<'a> {
 
     /// Takes what has no text out of everything, last of all.
     fn prune_all(&mut self, start: NodeId) -> NodeId {
+        self.prune_since(self.sources.len(), start)
+    }
+
+    /// The same, if it can only be in rules from the `first` on.
+    fn prune_since(&mut self, first: usize, start: NodeId) -> NodeId {
         let nodes = &mut self.out.nodes;
         let count = nodes.rule_count();
-        let made: Vec<RuleId> = (self.sources.len()..count).map(|rule| RuleId(rule as u32)).collect();
+        let made: Vec<RuleId> = (first..count).map(|rule| RuleId(rule as u32)).collect();
         let dead = super::recursion::prune(nodes, &made);
         if dead.is_empty() {
             return start;
@@ -311,6 +322,17 @@ impl<'a> Lowering<'a> {
                 let more = languages.difference(Language::ALL, Language::EPSILON);
                 let longer = languages.concat(body, more);
                 languages.difference(body, longer)
+            }
+            Expr::Longest(body) => {
+                let body = self.regular(body, scope, "longest match")?;
+                let nodes = &mut self.out.nodes;
+                let some = nodes.languages.difference(body, Language::EPSILON);
+                let viable = nodes.languages.is_viable(some).map_err(|limit| CompileError::Schema(limit.into()))?;
+                let mut items = if viable { vec![nodes.longest(some)] } else { Vec::new() };
+                if nodes.languages.is_nullable(body) {
+                    items.push(NodeId::EMPTY);
+                }
+                return Ok(nodes.choice(items));
             }
             Expr::TextWithout(texts) => {
                 let language = without(&mut self.out.nodes.languages, texts);

@@ -1,11 +1,13 @@
 //! Grammars of rules.
 //!
-//! [`lower`] makes nodes of grammar expressions and [`recursion`] removes left recursion; [`stack`] holds what may follow,
+//! [`lower`] makes nodes of grammar expressions and [`recursion`] removes left recursion,
+//! [`longest`] makes terminals as long as they can be; [`stack`] holds what may follow,
 //! [`machine`] reads bytes and tokens, [`mask`] lifts that to the vocabulary, [`completion`] finds an end from
 //! anywhere, and [`events`] tells what begins and ends where.
 
 pub(crate) mod completion;
 pub mod events;
+pub(crate) mod longest;
 pub(crate) mod lower;
 pub(crate) mod machine;
 pub(crate) mod mask;

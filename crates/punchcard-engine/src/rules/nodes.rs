@@ -34,6 +34,8 @@ pub(crate) struct NameId(pub(crate) u32);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Node {
     Terminal(Language),
+    /// A terminal that is as long as it can be, without the empty text; rewritten before anything is read.
+    Longest(Language),
     Json(PartId),
     Token(TokensId),
     /// Right-nested: the left part is never a sequence.
@@ -75,6 +77,10 @@ pub(crate) struct Nodes {
 }
 
 impl NodeId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+
     /// No text.
     pub(crate) const NOTHING: NodeId = NodeId(0);
     /// The empty text.
@@ -117,6 +123,34 @@ impl Nodes {
 
     pub(crate) fn terminal(&mut self, language: Language) -> NodeId {
         self.intern(Node::Terminal(language))
+    }
+
+    /// A terminal that is as long as it can be; without the empty text.
+    pub(crate) fn longest(&mut self, language: Language) -> NodeId {
+        self.intern(Node::Longest(language))
+    }
+
+    /// Whether some node has to be as long as it can be.
+    pub(crate) fn has_longest(&self) -> bool {
+        self.nodes.iter().any(|node| matches!(node, Node::Longest(_)))
+    }
+
+    /// The rules that a node uses.
+    pub(crate) fn rules_in(&self, id: NodeId) -> Vec<RuleId> {
+        let (mut out, mut open, mut seen) = (Vec::new(), vec![id], HashSet::new());
+        while let Some(id) = open.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            match self.get(id) {
+                Node::Rule(rule) => out.push(*rule),
+                Node::Sequence(head, tail) => open.extend([*head, *tail]),
+                Node::Choice(items) => open.extend(items),
+                Node::Repeat(body, ..) | Node::Limit(body, _) => open.push(*body),
+                _ => {}
+            }
+        }
+        out
     }
 
     pub(crate) fn json(&mut self, part: PartId) -> NodeId {
@@ -278,7 +312,8 @@ impl Nodes {
         }
         match (self.get(body).clone(), min, max) {
             (_, 1, 1) => body,
-            (Node::Repeat(inner, 0 | 1, UNBOUNDED), _, UNBOUNDED) => self.repeat(inner, min.min(1), UNBOUNDED),
+            (Node::Repeat(inner, 0, UNBOUNDED), _, UNBOUNDED) => self.repeat(inner, 0, UNBOUNDED),
+            (Node::Repeat(inner, 1, UNBOUNDED), _, UNBOUNDED) => self.repeat(inner, min, UNBOUNDED),
             _ => self.intern(Node::Repeat(body, min, max)),
         }
     }
@@ -313,6 +348,11 @@ impl Nodes {
         self.rules[rule.0 as usize].nullable
     }
 
+    /// Of a rule that was made for left recursion: its group, and from where to where it leads.
+    pub(crate) fn climb(&self, rule: RuleId) -> Option<(u32, u32, u32)> {
+        self.rules[rule.0 as usize].climb
+    }
+
     /// Whether a rule was made for left recursion.
     pub(crate) fn is_climb(&self, rule: RuleId) -> bool {
         self.rules[rule.0 as usize].climb.is_some()
@@ -338,7 +378,7 @@ impl Nodes {
     pub(crate) fn is_nullable(&self, id: NodeId) -> bool {
         match self.get(id) {
             Node::Terminal(language) => self.languages.is_nullable(*language),
-            Node::Json(_) | Node::Token(_) => false,
+            Node::Json(_) | Node::Token(_) | Node::Longest(_) => false,
             Node::Sequence(..) => {
                 let mut at = id;
                 while let Node::Sequence(head, tail) = *self.get(at) {
@@ -392,10 +432,8 @@ impl Nodes {
                 let items: Vec<NodeId> = items.iter().map(|&item| self.without_empty(item)).collect();
                 self.choice(items)
             }
-            Node::Repeat(body, min, max) => {
-                let rest = self.repeat(body, min.saturating_sub(1), fewer(max));
-                self.sequence(body, rest)
-            }
+            // The body is not nullable, so this is one that may be left out.
+            Node::Repeat(body, _, max) => self.repeat(body, 1, max),
             Node::Rule(rule) => {
                 if let Some(known) = self.rules[rule.0 as usize].without_empty {
                     return known;
@@ -411,7 +449,9 @@ impl Nodes {
                 let body = self.without_empty(body);
                 self.limit(body, tokens)
             }
-            Node::Json(_) | Node::Token(_) | Node::LimitEnd | Node::Begin(_) | Node::End(_) => NodeId::NOTHING,
+            Node::Json(_) | Node::Token(_) | Node::Longest(_) | Node::LimitEnd | Node::Begin(_) | Node::End(_) => {
+                NodeId::NOTHING
+            }
         }
     }
 

@@ -80,7 +80,7 @@ pub(crate) fn productive(nodes: &Nodes, rules: &[RuleId]) -> HashSet<RuleId> {
             Node::Repeat(body, min, _) => *min == 0 || has_text(nodes, *body, group, known),
             Node::Rule(rule) => !group.contains(rule) || known.contains(rule),
             Node::Limit(body, _) => has_text(nodes, *body, group, known),
-            Node::Json(_) | Node::Token(_) | Node::LimitEnd | Node::Begin(_) | Node::End(_) => true,
+            Node::Json(_) | Node::Token(_) | Node::Longest(_) | Node::LimitEnd | Node::Begin(_) | Node::End(_) => true,
         }
     }
     let group: HashSet<RuleId> = rules.iter().copied().collect();
@@ -141,7 +141,7 @@ fn beginnings(nodes: &Nodes, id: NodeId, group: &HashMap<RuleId, usize>, out: &m
         Node::Choice(items) => items.iter().for_each(|&item| beginnings(nodes, item, group, out)),
         Node::Repeat(body, ..) | Node::Limit(body, _) => beginnings(nodes, *body, group, out),
         Node::Rule(rule) => out.extend(group.get(rule)),
-        Node::Terminal(_) | Node::Json(_) | Node::Token(_) | Node::LimitEnd | Node::Begin(_) | Node::End(_) => {}
+        _ => {}
     }
 }
 
@@ -225,7 +225,7 @@ fn split(nodes: &mut Nodes, id: NodeId, group: &HashMap<RuleId, usize>) -> Split
             let calls = part.calls.into_iter().map(|(rule, then)| (rule, nodes.sequence(then, again))).collect();
             Split { calls, rest: nodes.sequence(part.rest, again) }
         }
-        Node::Limit(..) | Node::Terminal(_) | Node::Json(_) | Node::Token(_) | Node::Rule(_) => {
+        Node::Limit(..) | Node::Terminal(_) | Node::Longest(_) | Node::Json(_) | Node::Token(_) | Node::Rule(_) => {
             Split { calls: Vec::new(), rest: nodes.without_empty(id) }
         }
         Node::LimitEnd | Node::Begin(_) | Node::End(_) => Split { calls: Vec::new(), rest: NodeId::NOTHING },

@@ -189,10 +189,8 @@ impl Stacks {
                 let hint = "Fewer alternatives in the rules help";
                 return Err(limit_error("max_exits", MOST_EXITS, hint));
             }
-            if node == NodeId::EMPTY {
-                // The end of the text; or an alternative that is empty, and then what is below comes next.
-                may_end |= below == StackId::NEVER;
-                descend(self, below, counting, &mut open);
+            if below == StackId::NEVER {
+                may_end = true;
                 continue;
             }
             let mut leads_to = |stacks: &mut Stacks, next: Next| {
@@ -200,7 +198,7 @@ impl Stacks {
                 *at = stacks.union(*at, below);
             };
             match nodes.get(node).clone() {
-                Node::Terminal(language) => {
+                Node::Terminal(language) | Node::Longest(language) => {
                     if nodes.languages.is_nullable(language) {
                         descend(self, below, counting, &mut open);
                     }

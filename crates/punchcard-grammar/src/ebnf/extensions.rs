@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! @nothing                                             no text at all
-//! @and(a, b)  @not(a)  @shortest(a)                    as the expressions of these names
+//! @and(a, b)  @not(a)  @shortest(a)  @longest(a)        as the expressions of these names
 //! @text_without("a", "b")
 //! @regex("[a-z]+", "i", python)                        pattern, flags, dialect; the last two may be left out
 //! @json_schema({"type": "integer"}, {"profile": "spec"})              schema and options, in JSON
@@ -26,6 +26,7 @@ const EXTENSIONS: &[&str] = &[
     "and",
     "not",
     "shortest",
+    "longest",
     "text_without",
     "regex",
     "json_schema",
@@ -76,6 +77,7 @@ impl<'a> Parser<'a> {
             }
             "not" => self.wrapped(start, Expr::Not)?,
             "shortest" => self.wrapped(start, Expr::Shortest)?,
+            "longest" => self.wrapped(start, Expr::Longest)?,
             "text_without" => Expr::TextWithout(self.literals()?).into(),
             "regex" => self.regex()?.into(),
             "json_schema" => {

@@ -298,6 +298,12 @@ impl Lexer<'_> {
         }
         let letters_at = self.at;
         let letters = self.take_while(|c| c.is_ascii_alphanumeric() || c == '_').to_string();
+        if has_line_end && !letters.contains('x') {
+            // More often than not the closing slash is missing, so that a later one was taken for it.
+            return Err(self.error(at, "This regular expression goes over the end of its line").with_hint(
+                "Close it with a slash on its line (a line end in it is written \\n), or give it the flag x",
+            ));
+        }
         let mut flags = String::new();
         for (i, letter) in letters.char_indices() {
             match letter {
@@ -316,12 +322,6 @@ impl Lexer<'_> {
                         .with_hint("The flags are i, m, s, x and u; put a blank before a name that follows"));
                 }
             }
-        }
-        if has_line_end && !flags.contains('x') {
-            // More often than not the closing slash is missing, so that a later one was taken for it.
-            return Err(self.error(at, "This regular expression goes over the end of its line").with_hint(
-                "Close it with a slash on its line (a line end in it is written \\n), or give it the flag x",
-            ));
         }
         self.push(at, LexemeKind::Regex { pattern, flags });
         Ok(())

@@ -8,12 +8,14 @@
 //! names of rules and terminals or the source of literals, so that labels stay short: an argument that is itself a template
 //! with arguments is labelled by the name of its rule.
 
+use crate::build::{choice, repeat, sequence, text};
 use crate::error::GrammarError;
 use crate::expr::{Expr, Grammar, MAX_DEPTH, RegexSyntax};
 use crate::lark::scope::{self, Body, Entry, Scope};
 use crate::lark::syntax::{Attributes, Item, Node, NodeKind};
-use crate::lark::{special, substring};
+use crate::lark::{Lexer, special, substring};
 use crate::similar::nearest;
+use punchcard_automata::pattern;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The rule of ignored terminals. No rule of a grammar can have this name.
@@ -28,7 +30,7 @@ const MOST_ARGUMENT_NESTING: usize = 100;
 type Result<T, E = GrammarError> = std::result::Result<T, E>;
 
 /// Lowers a grammar that begins with the rule `start`; without such a rule, the error is `at` a spot of the text.
-pub(super) fn grammar(text: &str, items: &[Item], start: &str, at: usize) -> Result<Grammar> {
+pub(super) fn grammar(text: &str, items: &[Item], start: &str, at: usize, lexer: Lexer) -> Result<Grammar> {
     let scope = scope::gather(text, items)?;
     let Some(entry) = scope.entries.get(start) else {
         let hint = match nearest(start, scope.entries.keys().map(String::as_str)) {
@@ -46,7 +48,7 @@ pub(super) fn grammar(text: &str, items: &[Item], start: &str, at: usize) -> Res
         .with_hint("Begin with a rule that passes arguments to it"));
     }
     let mut lowering =
-        Lowering { text, scope: &scope, rules: BTreeMap::new(), instances: HashMap::new(), waiting: Vec::new() };
+        Lowering { text, scope: &scope, lexer, rules: BTreeMap::new(), instances: HashMap::new(), waiting: Vec::new() };
     lowering.ignored()?;
     for (name, entry) in scope.entries.iter().filter(|(_, entry)| entry.parameters.is_empty()) {
         lowering.entry(name, entry, &Environment::new())?;
@@ -56,10 +58,10 @@ pub(super) fn grammar(text: &str, items: &[Item], start: &str, at: usize) -> Res
     }
     let mut body = Expr::Rule(start.to_string());
     if entry.is_terminal {
-        body = lowering.with_ignored(body);
+        body = lowering.with_ignored(lowering.as_long_as_can_be(body));
     }
     let start = match lowering.ignore() {
-        Some(ignore) => sequence(vec![ignore, body]),
+        Some(ignore) => sequence([ignore, body]),
         None => body,
     };
     let rules = reachable(&start, lowering.rules);
@@ -100,6 +102,7 @@ enum Context<'e, 'a> {
 struct Lowering<'a> {
     text: &'a str,
     scope: &'a Scope<'a>,
+    lexer: Lexer,
     rules: BTreeMap<String, Expr>,
     /// The rule and the argument nesting of each template with labels of arguments.
     instances: HashMap<(String, Vec<String>), (String, usize)>,
@@ -116,8 +119,12 @@ impl<'a> Lowering<'a> {
     fn ignored(&mut self) -> Result<()> {
         let ignored = &self.scope.ignored;
         let Some(first) = ignored.first() else { return Ok(()) };
-        let any = ignored.iter().map(|node| self.expr(node, Context::Terminal)).collect::<Result<Vec<_>>>()?;
-        let rule = Expr::Repeat { body: Box::new(choice(any)), min: 0, max: None };
+        let mut any = Vec::new();
+        for node in ignored {
+            let terminal = self.whole_terminal(node)?;
+            any.push(self.as_long_as_can_be(terminal));
+        }
+        let rule = repeat(choice(any), 0, None);
         self.check_depth(first.at, &rule)?;
         self.rules.insert(IGNORE.to_string(), rule);
         Ok(())
@@ -130,9 +137,37 @@ impl<'a> Lowering<'a> {
     /// A terminal, and the ignored text after it.
     fn with_ignored(&self, terminal: Expr) -> Expr {
         match self.ignore() {
-            Some(ignore) => Expr::Sequence(vec![terminal, ignore]),
+            Some(ignore) => sequence([terminal, ignore]),
             None => terminal,
         }
+    }
+
+    /// A terminal where a rule uses it, as the lexer has it.
+    fn as_long_as_can_be(&self, terminal: Expr) -> Expr {
+        let goes_on = match &terminal {
+            // Terminals with attributes say by themselves how long they are.
+            Expr::Rule(name) => self
+                .scope
+                .entries
+                .get(name.as_str())
+                .is_some_and(|entry| entry.is_terminal && !entry.attributes.is_some_and(Attributes::counts)),
+            Expr::Regex { .. }
+            | Expr::Shortest(_)
+            | Expr::And(_)
+            | Expr::Not(_)
+            | Expr::Choice(_)
+            | Expr::Sequence(_) => true,
+            _ => false,
+        };
+        if goes_on && self.lexer == Lexer::Dynamic { Expr::Longest(Box::new(terminal)) } else { terminal }
+    }
+
+    /// A terminal that stands outside of rules.
+    fn whole_terminal(&mut self, node: &Node) -> Result<Expr> {
+        let expr = self.expr(node, Context::Terminal)?;
+        let is_lazy = self.lexer == Lexer::Dynamic
+            && matches!(&node.kind, NodeKind::Regex { pattern, .. } if scope::repeats_lazily(pattern));
+        Ok(if is_lazy { Expr::Shortest(Box::new(expr)) } else { expr })
     }
 
     // ------------------------------------------------------------------ entries
@@ -153,6 +188,7 @@ impl<'a> Lowering<'a> {
             _ => None,
         };
         let is_unit = !entry.is_terminal && (ends_early || matches!(single, Some((_, true))));
+        let is_lazy = self.lexer == Lexer::Dynamic && entry.is_terminal && self.scope.is_lazy(name);
         let mut expr = match single {
             Some((expr, _)) => expr,
             None => {
@@ -164,10 +200,13 @@ impl<'a> Lowering<'a> {
             }
         };
         if let Some(stop) = &attributes.stop {
-            expr = sequence(vec![expr, self.expr(stop, Context::Terminal)?]);
+            expr = sequence([expr, self.expr(stop, Context::Terminal)?]);
         }
-        if ends_early {
+        if ends_early || is_lazy {
             expr = Expr::Shortest(Box::new(expr));
+        }
+        if is_unit || entry.is_terminal && attributes.counts() {
+            expr = self.as_long_as_can_be(expr);
         }
         if let Some(tokens) = attributes.max_tokens {
             expr = Expr::MaxTokens { body: Box::new(expr), tokens };
@@ -196,12 +235,11 @@ impl<'a> Lowering<'a> {
         match &node.kind {
             NodeKind::Sequence(nodes) => Ok(sequence(self.exprs(nodes, context)?)),
             NodeKind::Choice(nodes) => Ok(choice(self.exprs(nodes, context)?)),
-            NodeKind::Repeat { body, min, max } => {
-                let body = Box::new(self.expr(body, context)?);
-                Ok(Expr::Repeat { body, min: *min, max: *max })
-            }
+            NodeKind::Repeat { body, min, max } => Ok(repeat(self.expr(body, context)?, *min, *max)),
             _ => match self.leaf(node, context)? {
-                Some((expr, true)) if matches!(context, Context::Rule(_)) => Ok(self.with_ignored(expr)),
+                Some((expr, true)) if matches!(context, Context::Rule(_)) => {
+                    Ok(self.with_ignored(self.as_long_as_can_be(expr)))
+                }
                 Some((expr, _)) => Ok(expr),
                 // Sequences, choices and repetitions are all that is no leaf.
                 None => Ok(Expr::Nothing),
@@ -224,10 +262,15 @@ impl<'a> Lowering<'a> {
             (NodeKind::And(nodes), _) => Expr::And(self.exprs(nodes, Context::Terminal)?),
             (NodeKind::Not(body), _) => Expr::Not(Box::new(self.expr(body, Context::Terminal)?)),
             (NodeKind::Terminal(name), _) => self.terminal(node.at, name, context)?,
-            (NodeKind::Text { value, ignore_case: false }, _) => Expr::Text(value.clone()),
+            (NodeKind::Text { value, ignore_case: false }, _) => text(value.clone()),
             (NodeKind::Text { value, ignore_case: true }, _) => regex(escape(value), "i".to_string()),
             (NodeKind::Range(first, last), _) => Expr::Chars(vec![(u32::from(*first), u32::from(*last))]),
-            (NodeKind::Regex { pattern, flags }, _) => regex(pattern.clone(), flags.clone()),
+            (NodeKind::Regex { pattern, flags }, _) => {
+                self.check_pattern(node.at, pattern, flags)?;
+                let regex = regex(pattern.clone(), flags.clone());
+                let alone = matches!(context, Context::Rule(_)) && self.lexer == Lexer::Dynamic;
+                if alone && scope::repeats_lazily(pattern) { Expr::Shortest(Box::new(regex)) } else { regex }
+            }
             (NodeKind::StructuredRegex(range), _) => {
                 substring::structured(self.text, range.start, &self.text[range.clone()])?
             }
@@ -236,11 +279,22 @@ impl<'a> Lowering<'a> {
                 Expr::JsonSchema { schema: self.text[range.clone()].to_string(), options: serde_json::Map::new() }
             }
             (NodeKind::Nested(items), Context::Rule(_)) => {
-                Expr::Grammar(Box::new(grammar(self.text, items, "start", node.at)?))
+                Expr::Grammar(Box::new(grammar(self.text, items, "start", node.at, self.lexer)?))
             }
             (kind, Context::Terminal) => return Err(self.not_in_terminals(node.at, kind)),
         };
         Ok(Some((expr, true)))
+    }
+
+    /// What is wrong with a pattern is said where it is written.
+    fn check_pattern(&self, at: usize, source: &str, flags: &str) -> Result<()> {
+        let options = pattern::Options::with_flags(pattern::Dialect::Python, flags);
+        let Err(error) = options.and_then(|options| pattern::parse(source, &options)) else { return Ok(()) };
+        // The pattern stands after a slash, and its slashes after backslashes.
+        let before = source.chars().take(error.offset);
+        let offset = at + 1 + before.map(|c| c.len_utf8() + usize::from(c == '/')).sum::<usize>();
+        let message = format!("This regular expression cannot be read: {}", error.message);
+        Err(self.error(offset, message).with_hint(error.hint.unwrap_or_default()))
     }
 
     fn not_in_terminals(&self, at: usize, kind: &NodeKind) -> GrammarError {
@@ -265,7 +319,7 @@ impl<'a> Lowering<'a> {
 
     fn terminal(&self, at: usize, name: &str, context: Context<'_, 'a>) -> Result<Expr> {
         let attributes = self.scope.entries.get(name).and_then(|entry| entry.attributes);
-        let counts = attributes.is_some_and(|it| it.max_tokens.is_some() || it.capture.is_some());
+        let counts = attributes.is_some_and(Attributes::counts);
         if counts && matches!(context, Context::Terminal) {
             let message = format!("{name:?} has max_tokens or capture, which a terminal within another cannot have");
             return Err(self.error(at, message).with_hint("Give these to a rule that is made of the terminal"));
@@ -385,20 +439,6 @@ impl<'a> Lowering<'a> {
 
 // ---------------------------------------------------------------------- expressions
 
-fn sequence(mut exprs: Vec<Expr>) -> Expr {
-    match exprs.len() {
-        1 => exprs.pop().unwrap_or(Expr::EMPTY),
-        _ => Expr::Sequence(exprs),
-    }
-}
-
-fn choice(mut exprs: Vec<Expr>) -> Expr {
-    match exprs.len() {
-        1 => exprs.pop().unwrap_or(Expr::Nothing),
-        _ => Expr::Choice(exprs),
-    }
-}
-
 fn regex(pattern: String, flags: String) -> Expr {
     Expr::Regex { pattern, flags, syntax: RegexSyntax::Python }
 }
@@ -421,6 +461,7 @@ fn parts(expr: &Expr) -> &[Expr] {
         Expr::Repeat { body, .. }
         | Expr::Not(body)
         | Expr::Shortest(body)
+        | Expr::Longest(body)
         | Expr::MaxTokens { body, .. }
         | Expr::Named { body, .. } => std::slice::from_ref(body),
         _ => &[],

@@ -36,6 +36,58 @@ pub(super) enum Body<'a> {
     Common(&'static str),
 }
 
+impl Scope<'_> {
+    /// Whether a terminal, or one that it is made of, repeats something lazily.
+    pub(super) fn is_lazy(&self, name: &str) -> bool {
+        let (mut open, mut seen) = (vec![name], HashSet::new());
+        while let Some(name) = open.pop() {
+            if !seen.insert(name) {
+                continue;
+            }
+            let bodies = self.entries.get(name).map(|entry| entry.bodies.as_slice()).unwrap_or_default();
+            let mut nodes: Vec<&Node> = bodies
+                .iter()
+                .filter_map(|body| match body {
+                    Body::Written(node) => Some(*node),
+                    Body::Common(_) => None,
+                })
+                .collect();
+            while let Some(node) = nodes.pop() {
+                match &node.kind {
+                    NodeKind::Sequence(inner) | NodeKind::Choice(inner) => nodes.extend(inner),
+                    NodeKind::Repeat { body, .. } => nodes.push(body),
+                    NodeKind::Terminal(name) => open.push(name),
+                    NodeKind::Regex { pattern, .. } if repeats_lazily(pattern) => return true,
+                    // What is in an intersection or complement is a set of texts, not a way to read.
+                    _ => {}
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Whether a regular expression repeats something as few times as it can.
+pub(super) fn repeats_lazily(pattern: &str) -> bool {
+    let (mut in_class, mut escaped, mut repeats, mut before) = (false, false, false, ' ');
+    for c in pattern.chars() {
+        match c {
+            _ if escaped => (escaped, repeats) = (false, false),
+            '\\' => escaped = true,
+            ']' if in_class => (in_class, repeats) = (false, false),
+            _ if in_class => {}
+            '[' => in_class = true,
+            '?' if repeats => return true,
+            // The question mark of a group repeats nothing.
+            '?' if before == '(' => {}
+            '*' | '+' | '?' | '}' => repeats = true,
+            _ => repeats = false,
+        }
+        before = c;
+    }
+    false
+}
+
 /// Collects the entries, and checks that names are defined once, are defined at all, and that terminals do not contain
 /// themselves.
 pub(super) fn gather<'a>(text: &str, items: &'a [Item]) -> Result<Scope<'a>, GrammarError> {

@@ -3,6 +3,7 @@
 //! A list of n chunks has some n²/2 runs. They are not written out: a run lies in the left half, or in the right half, or is
 //! an end of the left half with a beginning of the right half. That makes expressions of size O(n log² n), O(log n) deep.
 
+use crate::build::{choice, sequence, text};
 use crate::error::GrammarError;
 use crate::expr::Expr;
 use serde_json::Value;
@@ -11,9 +12,9 @@ use serde_json::Value;
 const MOST_CHUNKS: usize = 2_000;
 
 /// The language of the structured regular expression `source`, a JSON object at `at` of the text.
-pub(super) fn structured(text: &str, at: usize, source: &str) -> Result<Expr, GrammarError> {
+pub(super) fn structured(grammar: &str, at: usize, source: &str) -> Result<Expr, GrammarError> {
     let error = |message: String| {
-        GrammarError::at(text, at, message).with_hint(
+        GrammarError::at(grammar, at, message).with_hint(
             "Write one of \"substring_chunks\": [\"...\"], \"substring_words\": \"...\", \"substring_chars\": \"...\"",
         )
     };
@@ -35,9 +36,9 @@ pub(super) fn structured(text: &str, at: usize, source: &str) -> Result<Expr, Gr
     let Some(chunks) = chunks else { return Err(error(format!("The value of {key:?} is of another type"))) };
     if chunks.len() > MOST_CHUNKS {
         let message = format!("A %regex of {} chunks is too large; {MOST_CHUNKS} are the most", chunks.len());
-        return Err(GrammarError::at(text, at, message).with_hint("Cut the text into larger chunks"));
+        return Err(GrammarError::at(grammar, at, message).with_hint("Cut the text into larger chunks"));
     }
-    Ok(runs(&chunks))
+    Ok(choice([Expr::EMPTY, runs(&chunks)]))
 }
 
 /// Longest parts that are all word characters, all white space, or all neither.
@@ -55,39 +56,29 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Any run of chunks, the empty one included.
+/// Any run of at least one chunk.
 fn runs(chunks: &[String]) -> Expr {
-    match chunks {
-        [] => Expr::EMPTY,
-        [only] => Expr::Choice(vec![Expr::EMPTY, Expr::Text(only.clone())]),
-        _ => {
-            let (left, right) = chunks.split_at(chunks.len() / 2);
-            let across = Expr::Sequence(vec![ends(left), beginnings(right)]);
-            Expr::Choice(vec![runs(left), runs(right), across])
-        }
-    }
+    halves(chunks, |left, right| choice([runs(left), runs(right), sequence([ends(left), beginnings(right)])]))
 }
 
 /// Runs from the first chunk on.
 fn beginnings(chunks: &[String]) -> Expr {
-    match chunks {
-        [] => Expr::EMPTY,
-        [only] => Expr::Choice(vec![Expr::EMPTY, Expr::Text(only.clone())]),
-        _ => {
-            let (left, right) = chunks.split_at(chunks.len() / 2);
-            Expr::Choice(vec![beginnings(left), Expr::Sequence(vec![Expr::Text(left.concat()), beginnings(right)])])
-        }
-    }
+    halves(chunks, |left, right| choice([beginnings(left), sequence([text(left.concat()), beginnings(right)])]))
 }
 
 /// Runs up to the last chunk.
 fn ends(chunks: &[String]) -> Expr {
+    halves(chunks, |left, right| choice([ends(right), sequence([ends(left), text(right.concat())])]))
+}
+
+/// The one chunk, or what `join` makes of the two halves.
+fn halves(chunks: &[String], join: impl FnOnce(&[String], &[String]) -> Expr) -> Expr {
     match chunks {
-        [] => Expr::EMPTY,
-        [only] => Expr::Choice(vec![Expr::EMPTY, Expr::Text(only.clone())]),
+        [] => Expr::Nothing,
+        [only] => text(only.clone()),
         _ => {
             let (left, right) = chunks.split_at(chunks.len() / 2);
-            Expr::Choice(vec![ends(right), Expr::Sequence(vec![ends(left), Expr::Text(right.concat())])])
+            join(left, right)
         }
     }
 }

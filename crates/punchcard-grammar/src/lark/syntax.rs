@@ -54,6 +54,13 @@ pub(super) struct Attributes {
     pub(super) capture: Option<String>,
 }
 
+impl Attributes {
+    /// Whether they say something of each place where the terminal stands, so that it is no plain regular expression.
+    pub(super) fn counts(&self) -> bool {
+        self.max_tokens.is_some() || self.capture.is_some()
+    }
+}
+
 /// A part of a body, and where it begins.
 #[derive(Debug)]
 pub(super) struct Node {

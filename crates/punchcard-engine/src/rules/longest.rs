@@ -1,0 +1,463 @@
+//! Terminals that are as long as they can be.
+//!
+//! A tokenizer of source code does not cut `returnx` into `return` and `x`, nor one name into two: a terminal is read as
+//! far as it goes. What follows a terminal may therefore not begin like a continuation of it. That is a regular condition
+//! on sequences of terminals, so it is built into the rules before anything is read, and there is no dead end to be found
+//! later: after a terminal the grammar is in a *state*, the texts that the next text must not begin with (what could have
+//! gone on with the terminal, [`State`]); a rule `A` becomes the rules `A` from one state to another, as a context-free
+//! language is intersected with a regular one (Bar-Hillel, Perles and Shamir, 1961). Most rules are used in one or two
+//! states.
+//!
+//! The state after a terminal is the union over all its texts, which forbids a little more than each text alone would.
+
+use super::nodes::{FxMap, Node, NodeId, Nodes, RuleId, fewer};
+use crate::error::CompileError;
+use hashbrown::HashMap;
+use punchcard_automata::languages::UNBOUNDED;
+use punchcard_automata::{CharSet, Language};
+use punchcard_grammar::GrammarError;
+use punchcard_schema::SchemaError;
+
+/// Texts, none of them empty, with which what follows must not begin.
+type State = Language;
+
+const NONE: State = Language::EMPTY;
+
+/// What terminals become, and where rules lead.
+struct Rewriting<'a> {
+    nodes: &'a mut Nodes,
+    terminals: FxMap<(Language, State, bool), (Language, State)>,
+    /// The states that a rule can end in, for each that it begins in. Grows to a fixpoint.
+    ends: FxMap<(RuleId, State), Vec<State>>,
+    /// States that a node can end in, as far as the states of rules were known.
+    known: FxMap<(NodeId, State), Vec<State>>,
+    changed: bool,
+    variants: FxMap<(RuleId, State, State), RuleId>,
+    loops: FxMap<(NodeId, State, State), RuleId>,
+    /// Numbers for rules in states, and for groups of ways.
+    places: FxMap<(u32, State), u32>,
+    pending: Vec<Pending>,
+    recursive: Vec<bool>,
+}
+
+enum Pending {
+    Rule(RuleId, RuleId, State, State),
+    Loop(NodeId, RuleId, State, State),
+}
+
+/// States of terminals that are told apart while it is found out where they lead.
+const MOST_STEPS: usize = 20_000;
+/// Continuations of one terminal that are united; beyond them only their first characters count.
+const MOST_CONTINUATIONS: usize = 16;
+/// Rules, each for a state that it begins in.
+const MOST_RULES: usize = 50_000;
+/// Rounds of a counted repetition that are written out.
+const MOST_ROUNDS: u32 = 100;
+
+/// Rewrites `start` and the rules that it uses. Nothing of it is left that has to be as long as it can.
+pub(crate) fn rewrite(nodes: &mut Nodes, start: NodeId) -> Result<NodeId, CompileError> {
+    let edges: Vec<Vec<usize>> = (0..nodes.rule_count())
+        .map(|rule| nodes.rules_in(nodes.body(RuleId(rule as u32))).into_iter().map(|rule| rule.0 as usize).collect())
+        .collect();
+    let mut recursive = vec![false; edges.len()];
+    for group in super::recursion::groups(&edges) {
+        if group.len() > 1 || edges[group[0]].contains(&group[0]) {
+            group.into_iter().for_each(|rule| recursive[rule] = true);
+        }
+    }
+    let mut rewriting = Rewriting {
+        nodes,
+        terminals: HashMap::default(),
+        ends: HashMap::default(),
+        known: HashMap::default(),
+        changed: true,
+        variants: HashMap::default(),
+        loops: HashMap::default(),
+        places: HashMap::default(),
+        pending: Vec::new(),
+        recursive,
+    };
+    while std::mem::take(&mut rewriting.changed) {
+        rewriting.known.clear();
+        rewriting.ends_of(start, NONE)?;
+        let rules: Vec<(RuleId, State)> = rewriting.ends.keys().copied().collect();
+        if rules.len() > MOST_RULES {
+            let hint = "Terminals that could go on into each other are best separated by others";
+            return Err(crate::limit_error("max_rules", MOST_RULES, hint).into());
+        }
+        for (rule, state) in rules {
+            let ends = rewriting.ends_of(rewriting.nodes.body(rule), state)?;
+            let before = rewriting.ends.entry((rule, state)).or_default();
+            if *before != ends {
+                *before = ends;
+                rewriting.changed = true;
+            }
+        }
+    }
+    let mut out = Vec::new();
+    for end in rewriting.ends_of(start, NONE)? {
+        out.push(rewriting.build(start, NONE, end)?);
+    }
+    while let Some(pending) = rewriting.pending.pop() {
+        rewriting.finish(pending)?;
+    }
+    Ok(rewriting.nodes.choice(out))
+}
+
+fn deeper<R>(go: impl FnOnce() -> R) -> R {
+    stacker::maybe_grow(64 << 10, 1 << 20, go)
+}
+
+impl Rewriting<'_> {
+    /// What is left of a terminal in a state, and the state behind it.
+    fn terminal(&mut self, language: Language, state: State, longest: bool) -> Result<(Language, State), SchemaError> {
+        if let Some(&known) = self.terminals.get(&(language, state, longest)) {
+            return Ok(known);
+        }
+        let languages = &mut self.nodes.languages;
+        let mut allowed = languages.difference(language, Language::EPSILON);
+        if state != NONE {
+            let forbidden = languages.concat(state, Language::ALL);
+            allowed = languages.difference(allowed, forbidden);
+        }
+        let result = if languages.is_viable(allowed)? {
+            (allowed, self.behind(allowed, language, state, longest)?)
+        } else {
+            (Language::EMPTY, NONE)
+        };
+        self.terminals.insert((language, state, longest), result);
+        Ok(result)
+    }
+
+    /// The state behind the texts `allowed`: what could have gone on with `language`, and what is left of `state`.
+    fn behind(
+        &mut self,
+        allowed: Language,
+        language: Language,
+        state: State,
+        longest: bool,
+    ) -> Result<State, SchemaError> {
+        let languages = &mut self.nodes.languages;
+        if !longest && state == NONE {
+            return Ok(NONE);
+        }
+        let first = (allowed, if longest { language } else { Language::EMPTY }, state);
+        let (mut open, mut seen, mut found) = (vec![first], hashbrown::HashSet::new(), Vec::new());
+        seen.insert(first);
+        while let Some((rest, own, forbidden)) = open.pop() {
+            if languages.is_nullable(rest) {
+                let further = languages.difference(own, Language::EPSILON);
+                for part in [further, forbidden] {
+                    if languages.is_viable(part)? && !found.contains(&part) {
+                        found.push(part);
+                    }
+                }
+            }
+            if seen.len() > MOST_STEPS {
+                return Err(crate::limit_error("max_terminal_states", MOST_STEPS, "Simplify the terminals"));
+            }
+            let (a, b, c) = (languages.transitions(rest), languages.transitions(own), languages.transitions(forbidden));
+            for (lo, hi, rest) in a.over(0, 0x10_FFFF).collect::<Vec<_>>() {
+                if !languages.is_viable(rest)? {
+                    continue;
+                }
+                for (lo, hi, own) in b.over(lo, hi).collect::<Vec<_>>() {
+                    for (_, _, forbidden) in c.over(lo, hi).collect::<Vec<_>>() {
+                        let next = (rest, own, forbidden);
+                        if seen.insert(next) {
+                            open.push(next);
+                        }
+                    }
+                }
+            }
+        }
+        if found.len() <= MOST_CONTINUATIONS {
+            return Ok(languages.union(found));
+        }
+        // Forbidding every text that begins like one of them forbids each of them.
+        let mut ranges = Vec::new();
+        for part in found {
+            let transitions = languages.transitions(part);
+            for (lo, hi, target) in transitions.over(0, 0x10_FFFF).collect::<Vec<_>>() {
+                if languages.is_viable(target)? {
+                    ranges.push((lo, hi));
+                }
+            }
+        }
+        Ok(languages.set(CharSet::new(ranges)))
+    }
+
+    /// Whether a JSON value could begin with a forbidden text: it is not looked into, so it may not follow then.
+    fn forbids_json(&mut self, state: State) -> Result<bool, SchemaError> {
+        if state == NONE {
+            return Ok(false);
+        }
+        let languages = &mut self.nodes.languages;
+        let transitions = languages.transitions(state);
+        for c in " \t\r\n{[\"-0123456789tfn".chars() {
+            if languages.is_viable(transitions.target(u32::from(c)))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The states that a node can end in if it begins in `state`, sorted.
+    fn ends_of(&mut self, node: NodeId, state: State) -> Result<Vec<State>, CompileError> {
+        if let Some(known) = self.known.get(&(node, state)) {
+            return Ok(known.clone());
+        }
+        let mut ends = match self.nodes.get(node).clone() {
+            Node::Terminal(language) => self.ends_of_terminal(language, state, false)?,
+            Node::Longest(language) => self.ends_of_terminal(language, state, true)?,
+            Node::Json(_) => {
+                if self.forbids_json(state)? {
+                    vec![]
+                } else {
+                    vec![NONE]
+                }
+            }
+            Node::Token(_) => vec![NONE],
+            Node::LimitEnd | Node::Begin(_) | Node::End(_) => vec![state],
+            Node::Limit(body, _) => deeper(|| self.ends_of(body, state))?,
+            Node::Sequence(..) => {
+                let (mut at, mut states) = (node, vec![state]);
+                loop {
+                    let (head, tail) = match *self.nodes.get(at) {
+                        Node::Sequence(head, tail) => (head, Some(tail)),
+                        _ => (at, None),
+                    };
+                    let mut next = Vec::new();
+                    for state in states {
+                        next.extend(deeper(|| self.ends_of(head, state))?);
+                    }
+                    next.sort_unstable();
+                    next.dedup();
+                    states = next;
+                    match tail {
+                        Some(tail) => at = tail,
+                        None => break,
+                    }
+                }
+                states
+            }
+            Node::Choice(items) => {
+                let mut states = Vec::new();
+                for &item in &items {
+                    states.extend(deeper(|| self.ends_of(item, state))?);
+                }
+                states
+            }
+            Node::Repeat(body, min, max) => self.ends_of_repeat(body, min, max, state)?,
+            Node::Rule(rule) => {
+                let key = (rule, state);
+                if !self.ends.contains_key(&key) {
+                    self.ends.insert(key, Vec::new());
+                    self.changed = true;
+                }
+                self.ends[&key].clone()
+            }
+        };
+        ends.sort_unstable();
+        ends.dedup();
+        self.known.insert((node, state), ends.clone());
+        Ok(ends)
+    }
+
+    fn ends_of_terminal(&mut self, language: Language, state: State, longest: bool) -> Result<Vec<State>, SchemaError> {
+        let mut ends = if self.nodes.languages.is_nullable(language) { vec![state] } else { vec![] };
+        let (allowed, end) = self.terminal(language, state, longest)?;
+        if allowed != Language::EMPTY {
+            ends.push(end);
+        }
+        Ok(ends)
+    }
+
+    /// All states that rounds of a body lead to, from the least count on.
+    fn ends_of_repeat(&mut self, body: NodeId, min: u32, max: u32, state: State) -> Result<Vec<State>, CompileError> {
+        let (mut here, mut out) = (vec![state], Vec::new());
+        let mut round = 0;
+        loop {
+            if round >= min {
+                let before = out.len();
+                out.extend(here.iter().copied().filter(|state| !out.contains(state)).collect::<Vec<_>>());
+                if out.len() == before && round > min {
+                    return Ok(out);
+                }
+            }
+            if round == max {
+                return Ok(out);
+            }
+            let mut next = Vec::new();
+            for &state in &here {
+                next.extend(deeper(|| self.ends_of(body, state))?);
+            }
+            next.sort_unstable();
+            next.dedup();
+            if next == here && round < min {
+                // Every further round leads to the same states.
+                return Ok(next);
+            }
+            here = next;
+            round += 1;
+            if round > MOST_ROUNDS && max != UNBOUNDED {
+                return Err(too_many_rounds());
+            }
+        }
+    }
+
+    /// The node from one state to another.
+    fn build(&mut self, node: NodeId, from: State, to: State) -> Result<NodeId, CompileError> {
+        if !self.ends_of(node, from)?.contains(&to) {
+            return Ok(NodeId::NOTHING);
+        }
+        Ok(match self.nodes.get(node).clone() {
+            Node::Terminal(language) => self.build_terminal(language, from, to, false)?,
+            Node::Longest(language) => self.build_terminal(language, from, to, true)?,
+            Node::Json(_) | Node::Token(_) | Node::LimitEnd | Node::Begin(_) | Node::End(_) => node,
+            Node::Limit(body, tokens) => {
+                let body = deeper(|| self.build(body, from, to))?;
+                self.nodes.limit(body, tokens)
+            }
+            Node::Sequence(head, tail) => {
+                let mut items = Vec::new();
+                for between in self.ends_of(head, from)? {
+                    if self.ends_of(tail, between)?.contains(&to) {
+                        let head = deeper(|| self.build(head, from, between))?;
+                        let tail = deeper(|| self.build(tail, between, to))?;
+                        items.push(self.nodes.sequence(head, tail));
+                    }
+                }
+                self.nodes.choice(items)
+            }
+            Node::Choice(items) => {
+                let mut built = Vec::new();
+                for &item in &items {
+                    built.push(deeper(|| self.build(item, from, to))?);
+                }
+                self.nodes.choice(built)
+            }
+            Node::Repeat(body, min, max) => self.build_repeat(body, min, max, from, to, 0)?,
+            Node::Rule(rule) => self.build_rule(rule, from, to)?,
+        })
+    }
+
+    fn build_terminal(
+        &mut self,
+        language: Language,
+        from: State,
+        to: State,
+        longest: bool,
+    ) -> Result<NodeId, CompileError> {
+        let mut items = Vec::new();
+        if from == to && self.nodes.languages.is_nullable(language) {
+            items.push(NodeId::EMPTY);
+        }
+        let (allowed, end) = self.terminal(language, from, longest)?;
+        if allowed != Language::EMPTY && end == to {
+            items.push(self.nodes.terminal(allowed));
+        }
+        Ok(self.nodes.choice(items))
+    }
+
+    fn build_repeat(
+        &mut self,
+        body: NodeId,
+        min: u32,
+        max: u32,
+        from: State,
+        to: State,
+        round: u32,
+    ) -> Result<NodeId, CompileError> {
+        let ends = self.ends_of(body, from)?;
+        if ends == [from] {
+            // The same in each round.
+            if to != from {
+                return Ok(NodeId::NOTHING);
+            }
+            let body = deeper(|| self.build(body, from, from))?;
+            return Ok(self.nodes.repeat(body, min, max));
+        }
+        if round > MOST_ROUNDS {
+            return Err(too_many_rounds());
+        }
+        if min == 0 && max == UNBOUNDED {
+            if let Some(&rule) = self.loops.get(&(body, from, to)) {
+                return Ok(self.nodes.rule(rule));
+            }
+            let rule = self.new_way(2 * body.index() as u32 + 1, (0, from), (0, to));
+            self.nodes.set_nullable(rule, from == to);
+            self.loops.insert((body, from, to), rule);
+            self.pending.push(Pending::Loop(body, rule, from, to));
+            return Ok(self.nodes.rule(rule));
+        }
+        let mut items = Vec::new();
+        if min == 0 && from == to {
+            items.push(NodeId::EMPTY);
+        }
+        if max > 0 {
+            for between in ends {
+                let first = deeper(|| self.build(body, from, between))?;
+                let rest =
+                    deeper(|| self.build_repeat(body, min.saturating_sub(1), fewer(max), between, to, round + 1))?;
+                items.push(self.nodes.sequence(first, rest));
+            }
+        }
+        Ok(self.nodes.choice(items))
+    }
+
+    fn build_rule(&mut self, rule: RuleId, from: State, to: State) -> Result<NodeId, CompileError> {
+        if !self.recursive[rule.0 as usize] {
+            let body = deeper(|| self.build(self.nodes.body(rule), from, to))?;
+            if self.nodes.is_simple(body) {
+                return Ok(body);
+            }
+        }
+        if let Some(&variant) = self.variants.get(&(rule, from, to)) {
+            return Ok(self.nodes.rule(variant));
+        }
+        let variant = match self.nodes.climb(rule) {
+            Some((group, below, above)) => self.new_way(2 * group, (below, from), (above, to)),
+            None => self.nodes.new_rule(),
+        };
+        self.nodes.set_nullable(variant, from == to && self.nodes.is_rule_nullable(rule));
+        self.variants.insert((rule, from, to), variant);
+        self.pending.push(Pending::Rule(rule, variant, from, to));
+        Ok(self.nodes.rule(variant))
+    }
+
+    fn new_way(&mut self, group: u32, from: (u32, State), to: (u32, State)) -> RuleId {
+        let mut number = |place| {
+            let count = self.places.len() as u32;
+            *self.places.entry(place).or_insert(count)
+        };
+        let (from, to) = (number(from), number(to));
+        self.nodes.new_climb(group, from, to)
+    }
+
+    fn finish(&mut self, pending: Pending) -> Result<(), CompileError> {
+        match pending {
+            Pending::Rule(rule, variant, from, to) => {
+                let body = self.build(self.nodes.body(rule), from, to)?;
+                self.nodes.set_body(variant, body);
+            }
+            Pending::Loop(body, rule, from, to) => {
+                let mut items = if from == to { vec![NodeId::EMPTY] } else { Vec::new() };
+                for between in self.ends_of(body, from)? {
+                    let round = self.build(body, from, between)?;
+                    let rest = self.build_repeat(body, 0, UNBOUNDED, between, to, 0)?;
+                    items.push(self.nodes.sequence(round, rest));
+                }
+                let body = self.nodes.choice(items);
+                self.nodes.set_body(rule, body);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn too_many_rounds() -> CompileError {
+    let message =
+        format!("A repetition of more than {MOST_ROUNDS} rounds holds terminals that could go on into each other");
+    GrammarError::new(message).with_hint("Separate its rounds by a terminal, or repeat without a bound").into()
+}

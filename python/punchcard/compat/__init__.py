@@ -1,0 +1,1 @@
+"""Other libraries' names over Punchcard, for programs that were written for them."""

@@ -1,0 +1,165 @@
+"""Grammars of all kinds: how they combine, print and are shown, and what is told of errors."""
+
+from __future__ import annotations
+
+import re
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+from punchcard import (
+    BudgetError,
+    CompiledGrammar,
+    Grammar,
+    GrammarCompiler,
+    GrammarError,
+    GrammarMatcher,
+    InvalidSchemaError,
+    LimitError,
+    Limits,
+    PunchcardError,
+    TokenizerInfo,
+)
+
+END = 256
+INFO = TokenizerInfo.from_vocab([bytes([i]) for i in range(256)], eos_token_ids=[END], vocab_size=257)
+COMPILER = GrammarCompiler(INFO)
+
+
+def accepts(grammar: Grammar | CompiledGrammar, text: str) -> bool:
+    matcher = GrammarMatcher(COMPILER.compile(grammar) if isinstance(grammar, Grammar) else grammar)
+    return matcher.accept_string(text) and matcher.is_accepting()
+
+
+PARTS = {
+    "schema": Grammar.from_json_schema({"type": "array", "items": {"type": "integer"}}),
+    "regex": Grammar.from_regex("[a-c]+"),
+    "python": Grammar.from_regex(re.compile("x+ # some", re.X | re.I)),
+    "ebnf": Grammar.from_ebnf('root ::= "(" root ")" | "."'),
+    "lark": Grammar.from_lark('start: "<" start? ">"'),
+    "text": Grammar.from_text("é\n"),
+}
+TEXTS = {"schema": "[1, 2]", "regex": "cab", "python": "Xx", "ebnf": "((.))", "lark": "<<>>", "text": "é\n"}
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("other", PARTS)
+def test_grammars_of_all_kinds_combine(name: str, other: str) -> None:
+    both, either = Grammar.concat(PARTS[name], PARTS[other]), Grammar.union(PARTS[name], PARTS[other])
+    assert accepts(both, TEXTS[name] + TEXTS[other])
+    assert not accepts(both, TEXTS[name][:1])
+    assert accepts(either, TEXTS[name]) and accepts(either, TEXTS[other])
+    assert not accepts(either, "?")
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_printed_grammars_read_back(name: str) -> None:
+    grammar = Grammar.concat(PARTS[name], Grammar.from_text("!"))
+    read = Grammar.from_ebnf(str(grammar))
+    assert str(read) == str(grammar)
+    assert accepts(read, TEXTS[name] + "!") and not accepts(read, TEXTS[name])
+
+
+def test_equal_grammars_are_equal() -> None:
+    assert Grammar.from_regex("a") == Grammar.from_regex("a") != Grammar.from_regex("b")
+    assert len({Grammar.from_regex("a"), Grammar.from_regex("a")}) == 1
+
+
+def test_a_grammar_is_shown_as_svg() -> None:
+    pytest.importorskip("railroad")
+    grammar = Grammar.union(
+        Grammar.from_ebnf('root ::= "a<b" | [0-9]{2,3} tail?\ntail ::= root'), Grammar.from_json_schema(True)
+    )
+    root = ElementTree.fromstring(grammar.show())
+    texts = {element.text for element in root.iter() if element.tag.endswith("text")}
+    assert {'"a<b"', "[0-9]", "tail", "JSON true", "2 to 3 times"} <= texts
+
+
+def test_without_its_package_a_picture_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "railroad", None)
+    with pytest.raises(PunchcardError, match="railroad-diagrams"):
+        Grammar.from_regex("a").show()
+    assert Grammar.from_regex("a")._repr_svg_() is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [('root ::= "a', 1, 10), ("root ::= a\nb ::= [z-a]", 2, 8), ("root ::= b", 1, 10), ('root ::= (\n  "x"', 1, 10)],
+)
+def test_errors_of_ebnf_say_where(text: str, line: int, column: int) -> None:
+    with pytest.raises(GrammarError) as caught:
+        Grammar.from_ebnf(text)
+    assert (caught.value.line, caught.value.column) == (line, column)
+    assert caught.value.excerpt == text.split("\n")[line - 1].strip()
+
+
+def test_a_grammar_without_texts_is_refused() -> None:
+    for text in ["root ::= root", 'root ::= "a" root', 'root ::= a b\na ::= "x"\nb ::= b | b "y"']:
+        with pytest.raises(GrammarError, match="No text matches"):
+            COMPILER.compile_ebnf(text)
+
+
+def test_alternatives_without_texts_are_no_way_on() -> None:
+    compiled = COMPILER.compile_ebnf('root ::= "a" loop | "ab" end\nloop ::= "b" loop\nend ::= "c"')
+    matcher = GrammarMatcher(compiled)
+    assert matcher.find_jump_forward_string() == "abc"
+
+
+def test_a_schema_within_a_grammar_is_blamed_with_its_rule() -> None:
+    with pytest.raises(InvalidSchemaError, match='In rule "value"') as caught:
+        COMPILER.compile_ebnf('root ::= value\nvalue ::= @json_schema({"type": "strin"})')
+    assert caught.value.pointer == "/type"
+
+
+def test_operands_that_are_not_regular_are_refused() -> None:
+    nested = 'r ::= "(" r ")" | ""'
+    for text in [
+        f"root ::= @not(r)\n{nested}",
+        f'root ::= @and(r, "x")\n{nested}',
+        "root ::= @not(@json_schema(true))",
+    ]:
+        with pytest.raises(GrammarError, match="not regular"):
+            COMPILER.compile_ebnf(text)
+
+
+def test_tokens_that_the_vocabulary_lacks_are_named() -> None:
+    for token, named in [('"<|nope|>"', "nope"), ("999", "999")]:
+        with pytest.raises(GrammarError, match=named):
+            COMPILER.compile_ebnf(f"root ::= @token({token})")
+
+
+def test_hostile_grammars_meet_limits() -> None:
+    rules = "\n".join(f'r{i} ::= {" | ".join(f"r{j}" for j in range(400))} | "x"' for i in range(400))
+    with pytest.raises(GrammarError, match="begin with each other"):
+        COMPILER.compile_ebnf(rules)
+    compiler = GrammarCompiler(INFO, limits=Limits(max_states=1_000))
+    matcher = GrammarMatcher(compiler.compile_ebnf('root ::= "(" root? ")"'))
+    with pytest.raises(LimitError) as caught:
+        for _ in range(2_000):
+            assert matcher.accept_string("(")
+    assert caught.value.limit == "max_states"
+
+
+def test_limits_on_tokens() -> None:
+    words = [b"a", b"b", b"aa", b"aaaa", b"!", b""]
+    info = TokenizerInfo.from_vocab(words, eos_token_ids=[5])
+    limited = {"sequence": [{"max_tokens": {"body": {"regex": {"pattern": "a*b?"}}, "tokens": 3}}, {"text": "!"}]}
+    matcher = GrammarMatcher(GrammarCompiler(info).compile(Grammar(limited)))
+    for token in (3, 2, 0):
+        assert matcher.accept_token(token)
+    assert matcher.validate_tokens([0]) == matcher.validate_tokens([1]) == 0
+    assert matcher.validate_tokens([4, 5]) == 2
+    too_small = {"max_tokens": {"body": {"text": "aab"}, "tokens": 2}}
+    with pytest.raises(GrammarError, match="too small"):
+        GrammarCompiler(info).compile(Grammar(too_small))
+
+
+def test_a_budget_below_the_minimum_names_it() -> None:
+    compiled = COMPILER.compile_regex("abc|abcdef")
+    with pytest.raises(BudgetError) as caught:
+        GrammarMatcher(compiled, token_budget=2)
+    assert caught.value.minimum == 3
+    matcher = GrammarMatcher(compiled, token_budget=5)
+    assert matcher.accept_string("abc") and not matcher.accept_token(ord("d"))
+    assert matcher.budget_left == 2

@@ -1,0 +1,95 @@
+"""Lark grammars as they run: which texts each construct lets through."""
+
+from __future__ import annotations
+
+import pytest
+
+from punchcard import Grammar, GrammarCompiler, GrammarError, GrammarMatcher, TokenizerInfo
+
+END, TOOL = 256, 257
+COMPILER = GrammarCompiler(
+    TokenizerInfo.from_vocab(
+        [*(bytes([i]) for i in range(256)), b"</s>", b"<|tool|>"], eos_token_ids=[END], special_token_ids=[END, TOOL]
+    )
+)
+
+CASES = [
+    ('start: "a"i "b" ~ 2', ["abb", "Abb"], ["aBb", "ab", "abbb"]),
+    ('start: [X] (X ",")*\nX: "0".."9" | /é|ü/', ["", "1", "1,", "é2,ü,"], ["12", ","]),
+    (
+        'start: list{NUMBER, ","} ";" list{"x", "-"}\nlist{item, by}: item (by item)*\n%import common.NUMBER',
+        ["1;x", "1,2.5;x-x-x"],
+        ["1,;x", ";x", "x;1"],
+    ),
+    ('start: "(" start ")" | "a" start "b" |', ["", "()", "a(ab)b"], ["(", "ab)"]),
+    ('start: start "+" start | "1"', ["1", "1+1+1"], ["+", "1+", "11"]),
+    # Ignored terminals: before, between and after, but not inside; any number, of any kind.
+    (
+        'start: "ab" C\nC: "c" "d"\n%ignore " "\n%ignore /#[^#]*#/',
+        ["abcd", " ab cd ", "#x#ab # ##y# cd"],
+        ["a b cd", "abc d"],
+    ),
+    ('start: "a" "b"\n%ignore /#[^\\n]*/ | /\\s+/', ["ab", "a #b\nb", "ab#", "a##\n\nb #"], ["a #b", "a#\n"]),
+    ('start: "a" NL "b"\nNL: /\\n/\n%ignore /#[^\\n]*/ | " "', ["a\nb", "a #a\nb", "a # \n b#"], ["a #\n\nb", "a #b"]),
+    # Any cut will do, whatever lark's standard lexer would prefer.
+    ('start: NAME "if"\nNAME: /[a-z]+/', ["xif", "ifif"], ["if", "x"]),
+    ('start: A "b"\nA: /[ab]*?/', ["b", "abb", "abab"], ["a", ""]),
+    # Terminals as sets.
+    ('start: ID\nID: /[a-z]{1,3}/ & ~("if" | "do") & ~/.*x/', ["a", "iff", "xa"], ["if", "do", "ax", "", "abcd"]),
+    # Ends.
+    ('start: t "!"\nt[lazy]: /(.|\\n)*/ "--"', ["--!", "a\n--!", "-a--!"], ["a-!", "--a--!", "---!"]),
+    ('start: t "b"\nt[stop="<end>"]: /.*/', ["x<end>b", "<<end>b"], ["x<end>", "<end>a<end>b"]),
+    ("start: t\nt[suffix=/<[ab]>/]: /.*/", ["<a>", "a<b<b>"], ["<a><b>", "x"]),
+    ('start: t\nt[stop="aa"]: /a*b?/', ["aa", "baa", "abaa"], ["aaa", "aabaa", "bbaa"]),
+    # Inline JSON and grammars.
+    ('start: "x" v ";"\nv: %json {"type": "integer", "minimum": 7}\n%ignore " "', ["x 7 ;", "x12;"], ["x6;", "x;"]),
+    (
+        'start: "a" %lark {\n start: "b" "c"\n %ignore "_"\n} "d"\n%ignore " "',
+        ["abcd", "a _b_c_ d"],
+        ["a b cd", "ab c_d"],
+    ),
+    (
+        'start: Q\nQ: "\\"" %regex {"substring_words": "to be or not"} "\\""',
+        ['""', '"be or"', '" not"'],
+        ['"to or"', '"t"'],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "accepted", "refused"), CASES)
+def test_texts(text: str, accepted: list[str], refused: list[str]) -> None:
+    grammar = COMPILER.compile_lark(text)
+
+    def accepts(output: str) -> bool:
+        matcher = GrammarMatcher(grammar)
+        return matcher.accept_string(output) and matcher.is_accepting()
+
+    assert [output for output in accepted if not accepts(output)] == []
+    assert [output for output in refused if accepts(output)] == []
+
+
+def test_special_tokens_are_tokens() -> None:
+    for name in ("<|tool|>", f"<[{TOOL}]>", "<[*]>", "<[^0-255]>"):
+        matcher = GrammarMatcher(COMPILER.compile_lark(f'start: "a" {name} "b"\n%ignore " "'))
+        assert not matcher.accept_string("a<|tool|>b")
+        assert matcher.accept_string("a ")
+        assert matcher.accept_token(TOOL)
+        assert matcher.accept_string(" b")
+        assert matcher.is_accepting()
+
+
+def test_max_tokens_ends_a_rule() -> None:
+    matcher = GrammarMatcher(COMPILER.compile_lark('start: t "."\nt[max_tokens=3]: /[a-z]*/'))
+    assert all(matcher.accept_token(ord(letter)) for letter in "abc")
+    assert not matcher.accept_token(ord("d"))
+    assert matcher.accept_token(ord("."))
+
+
+def test_the_start_may_be_any_rule() -> None:
+    assert str(Grammar.from_lark('top: "a"', start="top")) == 'root ::= top\ntop ::= "a"\n'
+
+
+def test_errors_have_a_place_and_a_remedy() -> None:
+    with pytest.raises(GrammarError) as caught:
+        Grammar.from_lark('start: item\nitme: "a"')
+    assert str(caught.value).startswith('Line 1, column 8: The rule "item" is not defined. Did you mean "itme"?')
