@@ -230,8 +230,8 @@ def report_json_schema(schema: str, options: str) -> dict[str, Any]:
 def parse_ebnf(text: str, start: str | None = None) -> str:
     """A grammar in EBNF as an expression in its JSON form."""
 
-def parse_lark(text: str, start: str | None = None) -> str:
-    """A grammar of Lark as an expression in its JSON form."""
+def parse_lark(text: str, start: str | None = None, lexer: str = "dynamic") -> str:
+    """A grammar of Lark as an expression in its JSON form. ``lexer``: ``"dynamic"`` or ``"dynamic_complete"``."""
 
 def print_grammar(expr: str) -> str:
     """An expression in its JSON form as EBNF."""
