@@ -186,7 +186,7 @@ def test_white_space_of_json() -> None:
 
     assert texts() == [True, True, True]
     assert texts(max_whitespace_cnt=1) == [True, True, False]
-    assert texts(any_whitespace=False) == [True, True, False]
+    assert texts(any_whitespace=False) == [False, True, False]
     assert texts(any_whitespace=False, separators=(",", ":")) == [True, False, False]
     assert accepts(COMPILER.compile_builtin_json_grammar(), '{"a": [1e5,  null]}')
 

@@ -163,3 +163,78 @@ def test_a_budget_below_the_minimum_names_it() -> None:
     matcher = GrammarMatcher(compiled, token_budget=5)
     assert matcher.accept_string("abc") and not matcher.accept_token(ord("d"))
     assert matcher.budget_left == 2
+
+
+CALLS = {
+    "type": "triggered_tags",
+    "triggers": ["<call>"],
+    "tags": [
+        {
+            "type": "tag",
+            "begin": f'<call>{{"name":"{name}","arguments":',
+            "content": {"type": "json_schema", "json_schema": schema},
+            "end": "}</call>",
+        }
+        for name, schema in {"get": {"required": ["k"]}, "get_all": {"maxProperties": 0}}.items()
+    ],
+}
+
+
+def told(grammar: Grammar, text: str) -> list[tuple[int, tuple[object, ...]]]:
+    """Each event, with the number of bytes after which it was told."""
+    matcher = GrammarMatcher(COMPILER.compile(grammar), events=True)
+    out: list[tuple[int, tuple[object, ...]]] = []
+    for count, byte in enumerate(text.encode()):
+        assert matcher.accept_token(byte)
+        out += [(count + 1, tuple(event)) for event in matcher.events(len(out))]
+    assert matcher.accept_token(END)
+    out += [(-1, tuple(event)) for event in matcher.events(len(out))]
+    assert [event for _, event in out] == [tuple(event) for event in matcher.events()]
+    return out
+
+
+def test_events_of_calls() -> None:
+    text = 'a <call>{"name":"get","arguments":{"k": 12,"o":{"a/b":[{"z":"\\""}]}}}</call> b'
+    get = '<call>{"name":"get","arguments":'
+    assert told(Grammar.from_structural_tag(CALLS), text) == [
+        # A trigger as soon as it is complete, a tag as soon as it is no other, a member from its first byte on.
+        (8, ("trigger", "<call>", "begin", 8)),
+        (8, ("trigger", "<call>", "end", 8)),
+        (21, ("tag", get, "begin", 8)),
+        (41, ("property", "/k", "begin", 40)),
+        (43, ("property", "/k", "end", 42)),
+        (48, ("property", "/o", "begin", 47)),
+        (55, ("property", "/o/a~1b", "begin", 54)),
+        (61, ("property", "/o/a~1b/0/z", "begin", 60)),
+        (64, ("property", "/o/a~1b/0/z", "end", 64)),
+        (66, ("property", "/o/a~1b", "end", 66)),
+        (67, ("property", "/o", "end", 67)),
+        (76, ("tag", get, "end", 76)),
+    ]
+
+
+def test_events_of_rules_and_at_the_end() -> None:
+    grammar = Grammar.from_ebnf('root ::= item ("," item)*\nitem ::= "a"+ | number\nnumber ::= [0-9]+')
+    assert told(grammar, "aa,7") == [
+        (1, ("rule", "root", "begin", 0)),
+        (1, ("rule", "item", "begin", 0)),
+        (3, ("rule", "item", "end", 2)),
+        (3, ("rule", "item", "begin", 3)),
+        (4, ("rule", "number", "begin", 3)),
+        (-1, ("rule", "number", "end", 4)),
+        (-1, ("rule", "item", "end", 4)),
+        (-1, ("rule", "root", "end", 4)),
+    ]
+
+
+def test_events_go_back_with_the_matcher() -> None:
+    compiled = COMPILER.compile_json_schema({"properties": {"a": {}, "b": {}}})
+    matcher = GrammarMatcher(compiled, events=True)
+    assert matcher.accept_string('{"a": 1') and matcher.accept_string(', "b"')
+    assert [event.what for event in matcher.events()] == ["begin", "end"]
+    fork = matcher.fork()
+    matcher.rollback(1)
+    assert [event.what for event in matcher.events()] == ["begin"]
+    assert fork.accept_string(": 2}") and len(fork.events()) == 4
+    with pytest.raises(PunchcardError, match="tells no events"):
+        GrammarMatcher(compiled).events()

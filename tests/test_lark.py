@@ -31,9 +31,19 @@ CASES = [
     ),
     ('start: "a" "b"\n%ignore /#[^\\n]*/ | /\\s+/', ["ab", "a #b\nb", "ab#", "a##\n\nb #"], ["a #b", "a#\n"]),
     ('start: "a" NL "b"\nNL: /\\n/\n%ignore /#[^\\n]*/ | " "', ["a\nb", "a #a\nb", "a # \n b#"], ["a #\n\nb", "a #b"]),
-    # Any cut will do, whatever lark's standard lexer would prefer.
-    ('start: NAME "if"\nNAME: /[a-z]+/', ["xif", "ifif"], ["if", "x"]),
-    ('start: A "b"\nA: /[ab]*?/', ["b", "abb", "abab"], ["a", ""]),
+    # Terminals go as far as they can.
+    ('start: NAME NAME\nNAME: /[a-z]+/\n%ignore " "', ["a b", "if  then"], ["ab", "a", "a b c"]),
+    (
+        'start: "let" NAME "=" NUM ";"\nNAME: /[a-z]+/\nNUM: /[0-9]+(\\.[0-9]+)?/',
+        ["leta=1;", "letlet=1.5;"],
+        ["let=1;"],
+    ),
+    (
+        'start: (NAME | NUM | ".")+\nNAME: /[a-z]+/\nNUM: /[0-9]+(\\.[0-9]+)?/',
+        ["a.b", "1.a", "1.5.a", "a1b2", ".."],
+        [""],
+    ),
+    ('start: C* "x"\nC: "/*" /(.|\\n)*?/ "*/"', ["x", "/* a */x", "/**//*\n*/x", "/*/**/x"], ["/* a */ */x", "/*x"]),
     # Terminals as sets.
     ('start: ID\nID: /[a-z]{1,3}/ & ~("if" | "do") & ~/.*x/', ["a", "iff", "xa"], ["if", "do", "ax", "", "abcd"]),
     # Ends.
@@ -66,6 +76,21 @@ def test_texts(text: str, accepted: list[str], refused: list[str]) -> None:
 
     assert [output for output in accepted if not accepts(output)] == []
     assert [output for output in refused if accepts(output)] == []
+
+
+def test_with_the_complete_lexer_any_cut_will_do() -> None:
+    for text, accepted in [
+        ('start: NAME "if"\nNAME: /[a-z]+/', ["xif", "ifif"]),
+        ('start: A "b"\nA: /[ab]*?/', ["b", "abb", "abab"]),
+    ]:
+        grammar = COMPILER.compile_lark(text, lexer="dynamic_complete")
+        for output in accepted:
+            matcher = GrammarMatcher(grammar)
+            assert matcher.accept_string(output) and matcher.is_accepting()
+    with pytest.raises(GrammarError, match="No text matches"):
+        COMPILER.compile_lark('start: NAME "if"\nNAME: /[a-z]+/')
+    with pytest.raises(GrammarError, match="is no option"):
+        Grammar.from_lark('start: "a"', lexer="lalr")  # type: ignore[arg-type]
 
 
 def test_special_tokens_are_tokens() -> None:

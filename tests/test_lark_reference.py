@@ -32,26 +32,30 @@ GRAMMARS = sorted(Path(__file__).with_name("grammars").glob("*.lark"))
 grammars = pytest.mark.parametrize("path", GRAMMARS, ids=lambda path: path.stem)
 
 
-@cache
-def reference(path: Path) -> lark.Lark:
-    return lark.Lark(path.read_text(), parser="earley", lexer="dynamic_complete", ambiguity="forest")
+LEXERS = ["dynamic", "dynamic_complete"]
+lexers = pytest.mark.parametrize("lexer", LEXERS)
 
 
 @cache
-def compiled(path: Path) -> CompiledGrammar:
-    return COMPILER.compile_lark(path.read_text())
+def reference(path: Path, lexer: str) -> lark.Lark:
+    return lark.Lark(path.read_text(), parser="earley", lexer=lexer, ambiguity="forest")
 
 
-def parses(path: Path, text: str) -> bool:
+@cache
+def compiled(path: Path, lexer: str) -> CompiledGrammar:
+    return COMPILER.compile_lark(path.read_text(), lexer=lexer)
+
+
+def parses(path: Path, lexer: str, text: str) -> bool:
     try:
-        reference(path).parse(text)
+        reference(path, lexer).parse(text)
     except lark.exceptions.UnexpectedInput:
         return False
     return True
 
 
-def accepts(path: Path, text: str) -> bool:
-    matcher = GrammarMatcher(compiled(path))
+def accepts(path: Path, lexer: str, text: str) -> bool:
+    matcher = GrammarMatcher(compiled(path, lexer))
     return matcher.accept_string(text) and matcher.is_accepting()
 
 
@@ -66,8 +70,9 @@ def mutated(text: str, draw: random.Random) -> str:
 
 
 @grammars
-def test_texts_of_lark_and_their_neighbours(path: Path) -> None:
-    generator = TextGenerator(reference(path))
+@lexers
+def test_texts_of_lark_and_their_neighbours(path: Path, lexer: str) -> None:
+    generator = TextGenerator(reference(path, lexer))
     draw = random.Random(SEED)
     texts: list[str] = []
     while len(texts) < EXAMPLES:
@@ -75,17 +80,18 @@ def test_texts_of_lark_and_their_neighbours(path: Path) -> None:
         if len(text) <= MOST_CHARS:
             texts.append(text)
     for text in texts:
-        assert accepts(path, text), text
-        other = mutated(text, draw)
-        assert accepts(path, other) == parses(path, other), other
+        assert lexer == "dynamic" or accepts(path, lexer, text), text
+        for candidate in [text, mutated(text, draw)]:
+            assert accepts(path, lexer, candidate) == parses(path, lexer, candidate), candidate
 
 
 @grammars
-def test_texts_that_masks_lead_to_are_parsed_by_lark(path: Path) -> None:
+@lexers
+def test_texts_that_masks_lead_to_are_parsed_by_lark(path: Path, lexer: str) -> None:
     draw = random.Random(SEED)
     for _ in range(EXAMPLES):
-        text = walk(compiled(path), draw)
-        assert parses(path, text), text
+        text = walk(compiled(path, lexer), draw)
+        assert parses(path, lexer, text), text
 
 
 def walk(grammar: CompiledGrammar, draw: random.Random) -> str:

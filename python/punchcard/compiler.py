@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ._core import CompiledGrammar, compile_grammar
 from .errors import PunchcardError
@@ -114,13 +114,19 @@ class GrammarCompiler:
         """
         return self.compile(Grammar.from_ebnf(text, start=start))
 
-    def compile_lark(self, text: str, *, start: str | None = None) -> CompiledGrammar:
+    def compile_lark(
+        self,
+        text: str,
+        *,
+        start: str | None = None,
+        lexer: Literal["dynamic", "dynamic_complete"] = "dynamic",
+    ) -> CompiledGrammar:
         """Compile a Lark grammar: `Grammar.from_lark` and `compile`, in one.
 
         Raises:
             GrammarError: says at which line and column.
         """
-        return self.compile(Grammar.from_lark(text, start=start))
+        return self.compile(Grammar.from_lark(text, start=start, lexer=lexer))
 
     def compile_structural_tag(self, tag: StructuralTag | dict[str, Any] | str) -> CompiledGrammar:
         """Compile a structural tag: `Grammar.from_structural_tag` and `compile`, in one.

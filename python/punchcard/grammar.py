@@ -87,8 +87,9 @@ class Grammar:
                 default) or the URI of one.
             resources: further documents for ``$ref``, by URI. Nothing is ever fetched.
             property_order: ``"declared"`` (declared properties in order, then others) or ``"any"``.
-            whitespace: ``"bounded"`` (one space, or one line break and indentation), ``"any"``, ``"none"``, or the
-                most characters of indentation after a line break.
+            whitespace: ``"bounded"`` (one space, or one line break and indentation), ``"any"``, ``"none"``,
+                ``"after_separators"`` (exactly one space after each comma and colon), or the most characters of
+                indentation after a line break.
             outer_whitespace: white space may also stand before and after the whole text.
             number_spelling: ``"plain"`` (no exponent, no needless digit) or ``"any"``.
             string_escapes: ``"minimal"`` (only what must be escaped) or ``"any"``.

@@ -256,6 +256,14 @@ impl Languages {
         }
     }
 
+    /// The parts of a union, as it is written; else the language itself.
+    pub fn alternatives(&self, id: Language) -> Vec<Language> {
+        match self.node(id) {
+            Node::Union(items) => items.to_vec(),
+            _ => vec![id],
+        }
+    }
+
     /// Bounds, in characters, on the length of the texts: (at least, at most or `UNBOUNDED`).
     pub fn length_bounds(&self, id: Language) -> (u32, u32) {
         (self.facts(id).min_len, self.facts(id).max_len)

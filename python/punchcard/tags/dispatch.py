@@ -18,6 +18,7 @@ from .base import NO_END, End, Format, Place
 from .combined import TagFormat, any_tag
 from .expressions import (
     ANY_TEXT,
+    EMPTY,
     Expr,
     TokenName,
     both,
@@ -213,7 +214,8 @@ class _FreeText:
     def fired(self, rests: Mapping[str, Sequence[Expr]]) -> Expr:
         """Free text, a trigger, and one of the rests that it calls for."""
         return choice(
-            sequence(named("trigger", trigger, self.up_to(trigger)), choice(alternatives))
+            # Where a trigger begins is not known before it is complete: what is named is that it fired.
+            sequence(self.up_to(trigger), named("trigger", trigger, EMPTY), choice(alternatives))
             for trigger, alternatives in rests.items()
             if alternatives
         )

@@ -13,6 +13,7 @@ use super::stack::StackId;
 use crate::automaton::ConfigId;
 use crate::error::CompileError;
 use crate::leaf::{Encoding, LeafId};
+use crate::limit_error;
 use crate::options::Limits;
 use crate::vocabulary::Vocabulary;
 use hashbrown::HashSet;
@@ -66,8 +67,10 @@ pub(crate) struct Teller {
     names: Vec<(Arc<str>, Arc<str>)>,
 }
 
-/// Threads beyond this many are dropped.
+/// Threads beyond this many are dropped, the last ones first.
 const MOST_THREADS: usize = 64;
+/// Ways on from one place of a thread.
+const MOST_WAYS: usize = 100_000;
 
 impl Teller {
     pub(crate) fn new(expr: &Expr, vocabulary: &Vocabulary, limits: &Limits) -> Result<Teller, CompileError> {
@@ -120,7 +123,7 @@ impl Teller {
         let mut out = Vec::new();
         for thread in &*telling.threads {
             let Some(left) = self.leave(thread, telling.position) else { continue };
-            for (node, stack, log) in self.ways_on(&left, telling.position) {
+            for (node, stack, log) in self.ways_on(&left, telling.position)? {
                 if node == NodeId::EMPTY && stack == StackId::NEVER {
                     out.push(Thread { place: Place::Between, stack: StackId::END, members: None, log });
                 }
@@ -168,7 +171,7 @@ impl Teller {
             }
         }
         let Some(left) = self.leave(thread, position) else { return Ok(()) };
-        for (node, stack, log) in self.ways_on(&left, position) {
+        for (node, stack, log) in self.ways_on(&left, position)? {
             let next = Thread { place: Place::Between, stack, members: None, log };
             match *self.machine.nodes.get(node) {
                 Node::Terminal(language) => {
@@ -200,7 +203,7 @@ impl Teller {
         out: &mut Vec<Thread>,
     ) -> Result<(), SchemaError> {
         let Some(left) = self.leave(thread, position) else { return Ok(()) };
-        for (node, stack, log) in self.ways_on(&left, position) {
+        for (node, stack, log) in self.ways_on(&left, position)? {
             if let Node::Token(set) = *self.machine.nodes.get(node)
                 && self.machine.token_sets[set.0 as usize].binary_search(&id).is_ok()
             {
@@ -263,7 +266,7 @@ impl Teller {
     }
 
     /// What can be read next from the place between two parts, with the stack below it and the events on the way.
-    fn ways_on(&mut self, thread: &Thread, position: usize) -> Vec<(NodeId, StackId, Log)> {
+    fn ways_on(&mut self, thread: &Thread, position: usize) -> Result<Vec<(NodeId, StackId, Log)>, SchemaError> {
         let mut out = Vec::new();
         let mut seen = HashSet::new();
         let mut open: Vec<(NodeId, StackId, Log)> = Vec::new();
@@ -274,6 +277,10 @@ impl Teller {
         while let Some((node, below, log)) = open.pop() {
             if !seen.insert((node, below)) {
                 continue;
+            }
+            if seen.len() > MOST_WAYS {
+                let hint = "The rules begin alike in too many ways to tell which of them begins; do without events";
+                return Err(limit_error("max_ways", MOST_WAYS, hint));
             }
             if below == StackId::NEVER {
                 out.push((node, below, log));
@@ -312,7 +319,7 @@ impl Teller {
                 }
             }
         }
-        out
+        Ok(out)
     }
 }
 

@@ -8,7 +8,8 @@
 //! language is intersected with a regular one (Bar-Hillel, Perles and Shamir, 1961). Most rules are used in one or two
 //! states.
 //!
-//! The state after a terminal is the union over all its texts, which forbids a little more than each text alone would.
+//! The state after an alternative of a terminal is the union over all its texts, which forbids a little more than each text
+//! alone would.
 
 use super::nodes::{FxMap, Node, NodeId, Nodes, RuleId, fewer};
 use crate::error::CompileError;
@@ -26,12 +27,13 @@ const NONE: State = Language::EMPTY;
 /// What terminals become, and where rules lead.
 struct Rewriting<'a> {
     nodes: &'a mut Nodes,
-    terminals: FxMap<(Language, State, bool), (Language, State)>,
+    terminals: FxMap<(Language, Language, State), (Language, State)>,
     /// The states that a rule can end in, for each that it begins in. Grows to a fixpoint.
     ends: FxMap<(RuleId, State), Vec<State>>,
     /// States that a node can end in, as far as the states of rules were known.
     known: FxMap<(NodeId, State), Vec<State>>,
     changed: bool,
+    built: FxMap<(NodeId, State, State), NodeId>,
     variants: FxMap<(RuleId, State, State), RuleId>,
     loops: FxMap<(NodeId, State, State), RuleId>,
     /// Numbers for rules in states, and for groups of ways.
@@ -71,6 +73,7 @@ pub(crate) fn rewrite(nodes: &mut Nodes, start: NodeId) -> Result<NodeId, Compil
         ends: HashMap::default(),
         known: HashMap::default(),
         changed: true,
+        built: HashMap::default(),
         variants: HashMap::default(),
         loops: HashMap::default(),
         places: HashMap::default(),
@@ -109,9 +112,39 @@ fn deeper<R>(go: impl FnOnce() -> R) -> R {
 }
 
 impl Rewriting<'_> {
-    /// What is left of a terminal in a state, and the state behind it.
-    fn terminal(&mut self, language: Language, state: State, longest: bool) -> Result<(Language, State), SchemaError> {
-        if let Some(&known) = self.terminals.get(&(language, state, longest)) {
+    /// What is left of a terminal in a state, each part with the state behind it. Alternatives of the terminal may go on
+    /// in different ways, so they are taken one by one.
+    fn terminal(
+        &mut self,
+        language: Language,
+        state: State,
+        longest: bool,
+    ) -> Result<Vec<(Language, State)>, SchemaError> {
+        if !longest && state == NONE {
+            return Ok(vec![(language, NONE)]);
+        }
+        let alternatives = self.nodes.languages.alternatives(language);
+        let own = if longest { language } else { Language::EMPTY };
+        let mut out: Vec<(Language, State)> = Vec::new();
+        for alternative in alternatives {
+            let (allowed, end) = self.alternative(alternative, own, state)?;
+            match out.iter_mut().find(|(_, known)| *known == end) {
+                _ if allowed == Language::EMPTY => {}
+                Some((known, _)) => *known = self.nodes.languages.union([*known, allowed]),
+                None => out.push((allowed, end)),
+            }
+        }
+        Ok(out)
+    }
+
+    /// The same for one alternative; `own` is the whole terminal, if it is as long as it can be.
+    fn alternative(
+        &mut self,
+        language: Language,
+        own: Language,
+        state: State,
+    ) -> Result<(Language, State), SchemaError> {
+        if let Some(&known) = self.terminals.get(&(language, own, state)) {
             return Ok(known);
         }
         let languages = &mut self.nodes.languages;
@@ -121,27 +154,18 @@ impl Rewriting<'_> {
             allowed = languages.difference(allowed, forbidden);
         }
         let result = if languages.is_viable(allowed)? {
-            (allowed, self.behind(allowed, language, state, longest)?)
+            (allowed, self.behind(allowed, own, state)?)
         } else {
             (Language::EMPTY, NONE)
         };
-        self.terminals.insert((language, state, longest), result);
+        self.terminals.insert((language, own, state), result);
         Ok(result)
     }
 
-    /// The state behind the texts `allowed`: what could have gone on with `language`, and what is left of `state`.
-    fn behind(
-        &mut self,
-        allowed: Language,
-        language: Language,
-        state: State,
-        longest: bool,
-    ) -> Result<State, SchemaError> {
+    /// The state behind the texts `allowed`: what could have gone on with `own`, and what is left of `state`.
+    fn behind(&mut self, allowed: Language, own: Language, state: State) -> Result<State, SchemaError> {
         let languages = &mut self.nodes.languages;
-        if !longest && state == NONE {
-            return Ok(NONE);
-        }
-        let first = (allowed, if longest { language } else { Language::EMPTY }, state);
+        let first = (allowed, own, state);
         let (mut open, mut seen, mut found) = (vec![first], hashbrown::HashSet::new(), Vec::new());
         seen.insert(first);
         while let Some((rest, own, forbidden)) = open.pop() {
@@ -266,10 +290,7 @@ impl Rewriting<'_> {
 
     fn ends_of_terminal(&mut self, language: Language, state: State, longest: bool) -> Result<Vec<State>, SchemaError> {
         let mut ends = if self.nodes.languages.is_nullable(language) { vec![state] } else { vec![] };
-        let (allowed, end) = self.terminal(language, state, longest)?;
-        if allowed != Language::EMPTY {
-            ends.push(end);
-        }
+        ends.extend(self.terminal(language, state, longest)?.into_iter().map(|(_, end)| end));
         Ok(ends)
     }
 
@@ -308,10 +329,13 @@ impl Rewriting<'_> {
 
     /// The node from one state to another.
     fn build(&mut self, node: NodeId, from: State, to: State) -> Result<NodeId, CompileError> {
+        if let Some(&known) = self.built.get(&(node, from, to)) {
+            return Ok(known);
+        }
         if !self.ends_of(node, from)?.contains(&to) {
             return Ok(NodeId::NOTHING);
         }
-        Ok(match self.nodes.get(node).clone() {
+        let built = match self.nodes.get(node).clone() {
             Node::Terminal(language) => self.build_terminal(language, from, to, false)?,
             Node::Longest(language) => self.build_terminal(language, from, to, true)?,
             Node::Json(_) | Node::Token(_) | Node::LimitEnd | Node::Begin(_) | Node::End(_) => node,
@@ -339,7 +363,9 @@ impl Rewriting<'_> {
             }
             Node::Repeat(body, min, max) => self.build_repeat(body, min, max, from, to, 0)?,
             Node::Rule(rule) => self.build_rule(rule, from, to)?,
-        })
+        };
+        self.built.insert((node, from, to), built);
+        Ok(built)
     }
 
     fn build_terminal(
@@ -353,9 +379,10 @@ impl Rewriting<'_> {
         if from == to && self.nodes.languages.is_nullable(language) {
             items.push(NodeId::EMPTY);
         }
-        let (allowed, end) = self.terminal(language, from, longest)?;
-        if allowed != Language::EMPTY && end == to {
-            items.push(self.nodes.terminal(allowed));
+        for (allowed, end) in self.terminal(language, from, longest)? {
+            if end == to {
+                items.push(self.nodes.terminal(allowed));
+            }
         }
         Ok(self.nodes.choice(items))
     }

@@ -62,7 +62,8 @@ pub(crate) fn lower(
     let start = lowering.expr(expr, None)?;
     lowering.out.nodes.finish_pending();
     let mut start = lowering.prune_all(start);
-    if lowering.out.nodes.has_longest() {
+    // Whoever follows a text that was taken knows it to be right, and takes the longest first.
+    if lowering.out.nodes.has_longest() && !names {
         let first = lowering.out.nodes.rule_count();
         start = super::longest::rewrite(&mut lowering.out.nodes, start)?;
         lowering.out.nodes.finish_pending();
@@ -326,10 +327,12 @@ impl<'a> Lowering<'a> {
             Expr::Longest(body) => {
                 let body = self.regular(body, scope, "longest match")?;
                 let nodes = &mut self.out.nodes;
-                let some = nodes.languages.difference(body, Language::EPSILON);
+                let nullable = nodes.languages.is_nullable(body);
+                // Alternatives stay as they are written where they can.
+                let some = if nullable { nodes.languages.difference(body, Language::EPSILON) } else { body };
                 let viable = nodes.languages.is_viable(some).map_err(|limit| CompileError::Schema(limit.into()))?;
                 let mut items = if viable { vec![nodes.longest(some)] } else { Vec::new() };
-                if nodes.languages.is_nullable(body) {
+                if nullable {
                     items.push(NodeId::EMPTY);
                 }
                 return Ok(nodes.choice(items));

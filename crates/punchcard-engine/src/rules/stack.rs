@@ -6,7 +6,7 @@
 
 use super::nodes::{Node, NodeId, Nodes, PartId, TokensId};
 use crate::limit_error;
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 use punchcard_automata::Language;
 use punchcard_schema::SchemaError;
 use rustc_hash::FxBuildHasher;
@@ -62,6 +62,51 @@ pub(crate) struct Stacks {
     exits: FxMap<StackId, Arc<Exits>>,
     /// Length of the shortest text, in bytes.
     pub(super) costs: FxMap<StackId, u64>,
+}
+
+/// A node on top of stacks, while it is found out what can be read next.
+#[derive(Clone, Copy, Debug)]
+struct Opened {
+    node: NodeId,
+    counting: Counting,
+    below: StackId,
+    is_changed: bool,
+}
+
+#[derive(Default)]
+struct Found {
+    places: Vec<Opened>,
+    ids: FxMap<(NodeId, Counting, bool), usize>,
+    /// Places to open, or to open again.
+    changed: Vec<usize>,
+}
+
+impl Found {
+    fn add(&mut self, stacks: &mut Stacks, node: NodeId, below: StackId, counting: Counting) {
+        // The end of the text is no node that may be joined with others.
+        let key = (node, counting, below == StackId::NEVER);
+        let Some(&place) = self.ids.get(&key) else {
+            self.ids.insert(key, self.places.len());
+            self.changed.push(self.places.len());
+            self.places.push(Opened { node, counting, below, is_changed: true });
+            return;
+        };
+        let both = stacks.union(self.places[place].below, below);
+        let known = &mut self.places[place];
+        if known.below != both {
+            known.below = both;
+            if !std::mem::replace(&mut known.is_changed, true) {
+                self.changed.push(place);
+            }
+        }
+    }
+
+    fn add_all(&mut self, stacks: &mut Stacks, below: StackId, counting: Counting) {
+        for i in 0..stacks.tops(below).len() {
+            let (node, rest) = stacks.tops(below)[i];
+            self.add(stacks, node, rest, counting);
+        }
+    }
 }
 
 /// Most ways on from one place.
@@ -172,74 +217,69 @@ impl Stacks {
         Ok(exits)
     }
 
+    /// Nodes are opened in rounds, each on top of all stacks that it was found on so far: alternatives that begin alike are
+    /// one, however many there are.
     fn find_exits(&mut self, nodes: &mut Nodes, stack: StackId) -> Result<Exits, SchemaError> {
-        let mut seen: HashSet<(NodeId, StackId, Counting), FxBuildHasher> = HashSet::default();
-        let mut open: Vec<(NodeId, StackId, Counting)> = Vec::new();
-        let mut found: FxMap<(Next, Counting), StackId> = FxMap::default();
-        let mut may_end = false;
-        let descend = |stacks: &Stacks, below: StackId, counting, open: &mut Vec<_>| {
-            open.extend(stacks.tops(below).iter().rev().map(|&(node, below)| (node, below, counting)));
-        };
-        descend(self, stack, Counting::Keeps, &mut open);
-        while let Some((node, below, counting)) = open.pop() {
-            if !seen.insert((node, below, counting)) {
-                continue;
-            }
-            if seen.len() > MOST_EXITS {
-                let hint = "Fewer alternatives in the rules help";
-                return Err(limit_error("max_exits", MOST_EXITS, hint));
-            }
-            if below == StackId::NEVER {
-                may_end = true;
-                continue;
-            }
-            let mut leads_to = |stacks: &mut Stacks, next: Next| {
-                let at = found.entry((next, counting)).or_insert(StackId::NEVER);
-                *at = stacks.union(*at, below);
-            };
-            match nodes.get(node).clone() {
-                Node::Terminal(language) | Node::Longest(language) => {
-                    if nodes.languages.is_nullable(language) {
-                        descend(self, below, counting, &mut open);
+        let mut found = Found::default();
+        found.add_all(self, stack, Counting::Keeps);
+        let (mut may_end, mut opened) = (false, 0);
+        while !found.changed.is_empty() {
+            for place in std::mem::take(&mut found.changed) {
+                found.places[place].is_changed = false;
+                let Opened { node, counting, below, .. } = found.places[place];
+                opened += 1;
+                if opened > MOST_EXITS {
+                    let hint = "Fewer alternatives in the rules help";
+                    return Err(limit_error("max_exits", MOST_EXITS, hint));
+                }
+                if below == StackId::NEVER {
+                    may_end = true;
+                    continue;
+                }
+                match nodes.get(node).clone() {
+                    Node::Terminal(language) | Node::Longest(language) => {
+                        if nodes.languages.is_nullable(language) {
+                            found.add_all(self, below, counting);
+                        }
                     }
-                    if language != Language::EPSILON {
-                        leads_to(self, Next::Terminal(language));
+                    Node::Json(_) | Node::Token(_) => {}
+                    Node::Sequence(head, tail) => {
+                        let below = self.push(nodes, tail, below);
+                        found.add(self, head, below, counting);
                     }
-                }
-                Node::Json(part) => leads_to(self, Next::Json(part)),
-                Node::Token(tokens) => leads_to(self, Next::Token(tokens)),
-                Node::Sequence(head, tail) => {
-                    let below = self.push(nodes, tail, below);
-                    open.push((head, below, counting));
-                }
-                Node::Choice(items) => open.extend(items.iter().rev().map(|&item| (item, below, counting))),
-                Node::Repeat(body, min, max) => {
-                    if min == 0 {
-                        descend(self, below, counting, &mut open);
+                    Node::Choice(items) => items.iter().for_each(|&item| found.add(self, item, below, counting)),
+                    Node::Repeat(body, min, max) => {
+                        if min == 0 {
+                            found.add_all(self, below, counting);
+                        }
+                        let again = nodes.repeat(body, min.saturating_sub(1), super::nodes::fewer(max));
+                        let below = self.push(nodes, again, below);
+                        found.add(self, body, below, counting);
                     }
-                    let again = nodes.repeat(body, min.saturating_sub(1), super::nodes::fewer(max));
-                    let below = self.push(nodes, again, below);
-                    open.push((body, below, counting));
+                    Node::Rule(rule) => found.add(self, nodes.body(rule), below, counting),
+                    Node::Limit(body, tokens) => {
+                        let end = nodes.limit_end();
+                        let below = self.push(nodes, end, below);
+                        found.add(self, body, below, Counting::Enters(tokens));
+                    }
+                    Node::LimitEnd => found.add_all(self, below, Counting::Leaves),
+                    Node::Begin(_) | Node::End(_) => found.add_all(self, below, counting),
                 }
-                Node::Rule(rule) => open.push((nodes.body(rule), below, counting)),
-                Node::Limit(body, tokens) => {
-                    let end = nodes.limit_end();
-                    let below = self.push(nodes, end, below);
-                    open.push((body, below, Counting::Enters(tokens)));
+            }
+        }
+        let mut next: Vec<(Next, Counting, StackId)> = Vec::new();
+        let mut by_target: FxMap<(Counting, StackId), Vec<Language>> = FxMap::default();
+        for &Opened { node, counting, below, .. } in &found.places {
+            match *nodes.get(node) {
+                Node::Terminal(language) | Node::Longest(language) if language != Language::EPSILON => {
+                    by_target.entry((counting, below)).or_default().push(language);
                 }
-                Node::LimitEnd => descend(self, below, Counting::Leaves, &mut open),
-                Node::Begin(_) | Node::End(_) => descend(self, below, counting, &mut open),
+                Node::Json(part) => next.push((Next::Json(part), counting, below)),
+                Node::Token(tokens) => next.push((Next::Token(tokens), counting, below)),
+                _ => {}
             }
         }
         // Terminals that lead to the same stacks are one.
-        let mut by_target: FxMap<(Counting, StackId), Vec<Language>> = FxMap::default();
-        let mut next = Vec::new();
-        for ((what, counting), below) in found {
-            match what {
-                Next::Terminal(language) => by_target.entry((counting, below)).or_default().push(language),
-                _ => next.push((what, counting, below)),
-            }
-        }
         for ((counting, below), languages) in by_target {
             let language = nodes.languages.union(languages);
             next.push((Next::Terminal(language), counting, below));

@@ -122,7 +122,8 @@ impl<'a> Lowering<'a> {
         let mut any = Vec::new();
         for node in ignored {
             let terminal = self.whole_terminal(node)?;
-            any.push(self.as_long_as_can_be(terminal));
+            // Ignored text is as long as it can be with every lexer of lark.
+            any.push(Expr::Longest(Box::new(terminal)));
         }
         let rule = repeat(choice(any), 0, None);
         self.check_depth(first.at, &rule)?;

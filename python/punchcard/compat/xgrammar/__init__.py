@@ -3,8 +3,7 @@
 Names, arguments and defaults follow XGrammar 0.2.9. Where the two differ in what they admit, Punchcard's rule holds:
 
 - A keyword of a JSON Schema is enforced or refused, never ignored. Errors are those of `punchcard.errors`.
-- ``any_whitespace=False`` without separators admits at most one space or line break in each place; with
-  ``separators=(",", ":")`` none. Other separators, and ``indent``, are refused.
+- Of ``separators``, ``(", ", ": ")`` and ``(",", ":")`` are known; others, and ``indent``, are refused.
 - ``any_order=True`` still wants every required property, and each property once.
 - Special tokens that the tokenizer names are never matched by text that looks like them.
 - `apply_token_bitmask_inplace` without ``vocab_size`` masks the logits beyond the bitmask too, as no token has them.

@@ -57,7 +57,7 @@ class Grammar:
 
         Args:
             any_whitespace: any white space between tokens, at most ``max_whitespace_cnt`` characters in a place;
-                otherwise at most one space or line break, or none with ``separators=(",", ":")``.
+                otherwise exactly one space after each comma and colon, or none with ``separators=(",", ":")``.
             strict_mode: objects that declare properties and do not say ``additionalProperties`` admit no others.
             any_order: properties come in any order; the required ones must be there all the same.
 
@@ -157,8 +157,8 @@ def _white_space(any_whitespace: bool, indent: int | None, separators: tuple[str
         return most - 1 if most > 0 else "none"
     if indent is not None:
         raise NotCoveredError("indent is not covered", hint="Leave it out; white space stays bounded")
-    if separators is None:
-        return 0
+    if separators is None or tuple(separators) == (", ", ": "):
+        return "after_separators"
     if tuple(separators) == (",", ":"):
         return "none"
-    raise NotCoveredError(f"separators={separators!r} are not covered", hint='Use (",", ":"), or leave them out')
+    raise NotCoveredError(f"separators={separators!r} are not covered", hint='Use (", ", ": ") or (",", ":")')
