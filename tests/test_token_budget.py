@@ -1,8 +1,8 @@
 """A token budget is kept: whatever a model prefers, its answer is complete within it.
 
-The models here are adversaries: of the tokens that the mask allows they take the one that puts the end off the most, and
-they end only when nothing else is allowed. ``PUNCHCARD_EXAMPLES=500 pytest tests/test_token_budget.py`` goes through as
-many schemas of MaskBench.
+The models here are adversaries: of the tokens that the mask allows they take the one that puts the end off the most,
+and they end only when nothing else is allowed. As many schemas of MaskBench as
+``PUNCHCARD_EXAMPLES=500 pytest tests/test_token_budget.py`` says are gone through.
 """
 
 from __future__ import annotations
@@ -399,3 +399,88 @@ def test_many_ways_on() -> None:
     ]:
         assert matcher.fork().accept_token(token) == mask[token], llama3().tokens[token]
     assert (sampling().mask(matcher) == mask).all()
+
+
+# ---------------------------------------------------------------- member names
+
+FREE: list[Any] = [
+    {"type": "object"},
+    {"type": "object", "minProperties": 3},
+    {"type": "object", "minProperties": 2, "maxProperties": 2, "propertyNames": {"pattern": "^[ab]*$"}},
+    {"type": "object", "properties": {"ab": {"type": "integer"}}, "required": ["ab", "abab", "b"]},
+    {
+        "type": "object",
+        "patternProperties": {"^a": {"enum": ["abab", "ab"]}, "b$": {"type": "string"}},
+        "minProperties": 2,
+    },
+    {
+        "type": "object",
+        "patternProperties": {"^[ab]{3}$": {"const": "b"}},
+        "required": ["aab"],
+        "additionalProperties": False,
+    },
+    {"type": "object", "additionalProperties": {"type": "object", "minProperties": 1}, "minProperties": 1},
+    {"anyOf": [{"type": "object", "required": ["a", "c"]}, {"type": "object", "required": ["ab"], "maxProperties": 1}]},
+    {"type": "array", "items": {"type": "object", "required": ["a"]}, "uniqueItems": True, "minItems": 2},
+]
+
+
+@pytest.mark.parametrize("index", range(len(FREE)))
+@pytest.mark.parametrize("whole", [False, True])
+def test_member_names(index: int, whole: bool) -> None:
+    """However names clash with those that still have to come: mask and `accept_token` agree for all tokens."""
+    jsonschema = pytest.importorskip("jsonschema")
+    pieces = [
+        b'{"',
+        b'":',
+        b'","',
+        b'"a',
+        b'"ab"',
+        b'"}',
+        b"ab",
+        b"aab",
+        b"b",
+        b'ab":',
+        b'a","b',
+        b'""',
+        b'b":"',
+        b"1}",
+    ]
+    info = TokenizerInfo.from_vocab(
+        [*(bytes([i]) for i in range(256)), *pieces, b"</s>"], eos_token_ids=[256 + len(pieces)]
+    )
+    grammar = Grammar.from_json_schema(FREE[index])
+    if not whole:
+        # The same as a part of another grammar.
+        grammar = Grammar.concat(Grammar.from_text("<"), grammar, Grammar.from_text(">"))
+    compiled = GrammarCompiler(info).compile(grammar)
+    sampling = Sampling(info)
+    least = len(GrammarMatcher(compiled).find_completion_tokens())
+    # Items that must differ are told apart by all of their text, which is slow.
+    for seed in range(3 if "uniqueItems" in FREE[index] else 24):
+        rng = random.Random(seed)
+        matcher = GrammarMatcher(compiled, token_budget=least + rng.choice([0, 1, 2, 3, 5, 9]))
+        text = b""
+        while not matcher.is_terminated():
+            mask = sampling.mask(matcher)
+            agreeing = [matcher.fork().accept_token(token) for token in range(info.vocab_size)]
+            assert np.flatnonzero(mask).tolist() == np.flatnonzero(agreeing).tolist(), text
+            ids = [token for token in np.flatnonzero(mask).tolist() if token != sampling.ends[0]] or sampling.ends
+            # Names of few letters, so that they meet.
+            few = [token for token in ids if info.tokens[token].strip(b'ab{}",:<>') in (b"", b"1", b"c")]
+            token = rng.choice(few or ids)
+            assert matcher.accept_token(token)
+            text += info.tokens[token] if token != sampling.ends[0] else b""
+        document = json.loads(text if whole else text[1:-1], object_pairs_hook=no_duplicates)
+        assert jsonschema.Draft202012Validator(FREE[index]).is_valid(document), text
+
+
+def test_free_member_names_cost_little() -> None:
+    """One state for each kind of names, not one for each token."""
+    compiled = GrammarCompiler(llama3(), cache_enabled=False).compile_json_schema(
+        {"type": "object", "required": ["_x"]}
+    )
+    matcher = GrammarMatcher(compiled, token_budget=60)
+    assert matcher.accept_string('{"some na')
+    assert sampling().mask(matcher).sum() > 100_000
+    assert compiled.memory_size_bytes < 30_000_000

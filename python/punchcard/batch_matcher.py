@@ -12,8 +12,8 @@ from ._core import BatchExecutor, GrammarMatcher
 class BatchMatcher:
     """Fills the rows of a bitmask for many matchers at once, on threads of its own.
 
-    The matchers may belong to different grammars. Those of one grammar share its caches and are done one after the other,
-    different grammars side by side. May itself be used from many threads.
+    The matchers may belong to different grammars. Those of one grammar share its caches and are done one after the
+    other, different grammars side by side. May itself be used from many threads.
 
     Args:
         threads: how many threads; by default one for each processor.
@@ -40,8 +40,8 @@ class BatchMatcher:
         """Write which tokens may come next, one row for each matcher.
 
         Args:
-            matchers: one for each sequence; None where anything is allowed, and then the row is all ones. A matcher that
-                has taken an end token allows end tokens only.
+            matchers: one for each sequence; None where anything is allowed, and then the row is all ones. A matcher
+                that has taken an end token allows end tokens only.
             bitmask: int32 [batch, ceil(vocab_size / 32)], a numpy array or a torch tensor on the CPU, contiguous; see
                 `allocate_token_bitmask`.
             rows: the row of each matcher, in any order and none twice; by default the first row for the first matcher,

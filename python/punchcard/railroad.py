@@ -59,7 +59,7 @@ def _rules(expr: Any) -> Iterator[tuple[str, Any]]:
         grammar = expr["grammar"]
         rules = dict(grammar.get("rules", {}))
         first = grammar["start"].get("rule") if isinstance(grammar["start"], dict) else None
-        if first in rules:
+        if isinstance(first, str) and first in rules:
             yield first, rules.pop(first)
         else:
             yield "start", grammar["start"]

@@ -40,6 +40,8 @@ struct Ways {
     /// Tokens that have to be followed one by one, if they are allowed: those that the grammar asks for by id, and those
     /// that end a member name.
     others: Box<[u32]>,
+    /// In a member name, where the tokens lead that stay within it.
+    names: Box<[ConfigId]>,
 }
 
 impl Ways {
@@ -100,17 +102,23 @@ impl Budgets {
         words: &mut [u32],
     ) -> Result<(), SchemaError> {
         let ways = self.ways(machine, vocabulary, config)?;
+        let mut others = ways.others.to_vec();
+        for &name in &ways.names {
+            // What completes a text after many names may hold one of them.
+            for string in machine.strings_after(config, name)? {
+                others.extend(vocabulary.tokens_along(&string));
+            }
+        }
+        others.retain(|&id| words[id as usize / 32] >> (id % 32) & 1 == 1);
         for level in ways.levels.iter().filter(|level| level.need >= tokens) {
             level.ids.iter().for_each(|&id| clear(words, id));
         }
-        for &id in &ways.others {
-            if words[id as usize / 32] >> (id % 32) & 1 == 0 {
-                continue;
-            }
+        for id in others {
             let next = machine.step_token(config, id, vocabulary.text_token(id))?;
             let plan = if next == ConfigId::DEAD { None } else { self.plan(machine, vocabulary, next)? };
-            if plan.is_none_or(|plan| plan.len() >= tokens as usize) {
-                clear(words, id);
+            match plan.is_some_and(|plan| plan.len() < tokens as usize) {
+                true => set(words, id),
+                false => clear(words, id),
             }
         }
         // Clearing an end token that the text may end with would be wrong, whatever else it is.
@@ -128,7 +136,7 @@ impl Budgets {
         config: ConfigId,
     ) -> Result<Arc<Ways>, SchemaError> {
         let in_name = machine.is_in_name(config);
-        let config = if in_name { machine.representative(config)? } else { config };
+        let config = if in_name { machine.stand_in(config)? } else { config };
         if let Some(known) = self.rows.get(&config) {
             return Ok(known.clone());
         }
@@ -136,7 +144,7 @@ impl Budgets {
         let mut behind: FxMap<ConfigId, Vec<u32>> = FxMap::default();
         let nodes = vocabulary.trie.nodes();
         let mut path = vec![config; vocabulary.trie.max_depth() + 1];
-        let mut representatives: FxMap<ConfigId, ConfigId> = FxMap::default();
+        let mut stand_ins: FxMap<ConfigId, ConfigId> = FxMap::default();
         let asked = others.len();
         let mut i = 0;
         while let Some(node) = nodes.get(i) {
@@ -144,9 +152,9 @@ impl Budgets {
             let mut next = machine.step(path[depth - 1], node.byte)?;
             if in_name && next != ConfigId::DEAD {
                 // Names that are treated alike are one all along, as there are as many of them as tokens.
-                next = match representatives.get(&next) {
+                next = match stand_ins.get(&next) {
                     Some(&known) => known,
-                    None => *representatives.entry(next).or_insert(machine.representative(next)?),
+                    None => *stand_ins.entry(next).or_insert(machine.stand_in(next)?),
                 };
                 if !machine.is_in_name(next) {
                     // What may stand behind a name depends on the name.
@@ -167,6 +175,7 @@ impl Budgets {
             }
             i += 1;
         }
+        let names = if in_name { behind.keys().copied().collect() } else { Box::default() };
         let mut needs: FxMap<u32, Vec<u32>> = FxMap::default();
         for (next, ids) in behind {
             // Tokens that lead nowhere, as a limit on tokens is used up, are not allowed anyway.
@@ -175,7 +184,7 @@ impl Budgets {
             needs.entry(need).or_default().extend(ids);
         }
         let levels = needs.into_iter().map(|(need, ids)| Level { need, ids: ids.into() }).collect();
-        let ways = Arc::new(Ways { levels, others: others.into() });
+        let ways = Arc::new(Ways { levels, others: others.into(), names });
         if self.row_bytes > MOST_BYTES {
             self.rows.clear();
             self.row_bytes = 0;

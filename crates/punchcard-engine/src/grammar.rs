@@ -82,11 +82,27 @@ impl Machine {
         }
     }
 
+    /// The same, also where what completes the text has the name in question in it.
+    pub(crate) fn stand_in(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
+        match self {
+            Machine::Rules(machine) => machine.stand_in(config),
+            Machine::Json(machine) => machine.stand_in(config),
+        }
+    }
+
     /// Whether a member name is being read, and nothing else.
     pub(crate) fn is_in_name(&self, config: ConfigId) -> bool {
         match self {
             Machine::Rules(machine) => machine.is_in_name(config),
             Machine::Json(machine) => machine.is_in_name(config),
+        }
+    }
+
+    /// What completes `other`, from all places on that are, in a string, behind the member name being read in `config`.
+    pub(crate) fn strings_after(&mut self, config: ConfigId, other: ConfigId) -> Result<Vec<Vec<u8>>, SchemaError> {
+        match self {
+            Machine::Rules(machine) => machine.strings_after(config, other),
+            Machine::Json(machine) => machine.strings_after(config, other),
         }
     }
 

@@ -132,6 +132,13 @@ impl Vocabulary {
     /// The tokens that are a beginning of `bytes`, as (length, id), the shortest first; and whether there is a longer token
     /// that begins with all of `bytes`.
     fn beginnings(&self, bytes: &[u8]) -> (Vec<(usize, u32)>, bool) {
+        let (ways, longer) = self.walk(bytes);
+        let first = |(length, node)| self.trie.tokens_at(node).first().map(|&id| (length, id));
+        (ways.into_iter().filter_map(first).collect(), longer)
+    }
+
+    /// The nodes of the trie along `bytes`, as (length, node); and whether there is a longer token.
+    fn walk(&self, bytes: &[u8]) -> (Vec<(usize, usize)>, bool) {
         let nodes = self.trie.nodes();
         let (mut at, mut end, mut out) = (0, nodes.len(), Vec::new());
         for (i, &byte) in bytes.iter().enumerate() {
@@ -141,10 +148,15 @@ impl Vocabulary {
             if at >= end {
                 return (out, false);
             }
-            out.extend(self.trie.tokens_at(at).first().map(|&id| (i + 1, id)));
+            out.push((i + 1, at));
             (at, end) = (at + 1, nodes[at].end as usize);
         }
         (out, at < end)
+    }
+
+    /// All tokens that are a beginning of `bytes`.
+    pub(crate) fn tokens_along(&self, bytes: &[u8]) -> Vec<u32> {
+        self.walk(bytes).0.into_iter().flat_map(|(_, node)| self.trie.tokens_at(node)).copied().collect()
     }
 
     /// The fewest tokens that spell the bytes; `None` if no tokens do.

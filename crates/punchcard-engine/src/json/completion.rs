@@ -24,7 +24,7 @@ impl Machine {
         Ok(None)
     }
 
-    fn completion_of(&mut self, start: Reading) -> Result<Option<Vec<u8>>, SchemaError> {
+    pub(super) fn completion_of(&mut self, start: Reading) -> Result<Option<Vec<u8>>, SchemaError> {
         let (mut reading, mut out) = (start, Vec::new());
         loop {
             let piece = match self.frame(reading.stack) {

@@ -11,8 +11,10 @@ use crate::leaf::{Encoding, LeafId, Leaves};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use punchcard_automata::{Language, Languages};
+use punchcard_schema::example::escaped;
 use punchcard_schema::{Algebra, ArrayState, Formula, ObjectState, SchemaError};
 use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
 
 type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
 
@@ -178,6 +180,10 @@ pub struct Machine {
     typed_ids: FxMap<(TypedId, u32), TypedId>,
     /// Where names lead that are like many others.
     after_classes: FxMap<(ObjectState, u32, StackId), ConfigId>,
+    /// The first beginning of each kind of names.
+    name_kinds: FxMap<(ObjectState, Vec<Language>), TypedId>,
+    /// What completes those.
+    completions: FxMap<StackId, Option<Arc<[u8]>>>,
     start: ConfigId,
 }
 
@@ -218,6 +224,8 @@ impl Machine {
             typed: vec![Typed { before: TypedId(0), last: 0, length: 0 }],
             typed_ids: FxMap::default(),
             after_classes: FxMap::default(),
+            name_kinds: FxMap::default(),
+            completions: FxMap::default(),
             start: ConfigId::DEAD,
         };
         let end = machine.push(Frame::End { space: spelling.outer_space }, BOTTOM);
@@ -629,6 +637,15 @@ impl Machine {
     /// The configuration in which member names that are like any other are taken for one: what completes the text after one
     /// completes it after all of them.
     pub(crate) fn representative(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
+        self.with_stand_ins(config, true)
+    }
+
+    /// The same, also where what completes the text has the name in question in it (see `strings_after`).
+    pub(crate) fn stand_in(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
+        self.with_stand_ins(config, false)
+    }
+
+    fn with_stand_ins(&mut self, config: ConfigId, is_checked: bool) -> Result<ConfigId, SchemaError> {
         let is_key = |reading: &Reading| matches!(self.frame(reading.stack), Frame::Key { .. });
         if !self.readings_of(config).iter().any(is_key) {
             return Ok(config);
@@ -636,21 +653,60 @@ impl Machine {
         let mut readings = self.readings_of(config).to_vec();
         for reading in &mut readings {
             let Frame::Key { state, leaf, typed } = self.frame(reading.stack) else { continue };
-            let most = self.algebra.longest_name(state);
-            let beginning = self.typed_beginning(typed, most);
-            if reading.is_noted() || !self.algebra.is_indifferent(state, &beginning) {
+            let name = self.typed_name(typed);
+            if reading.is_noted() {
                 continue;
             }
-            // Where further members have to follow, they must not have this name.
-            let moves = self.algebra.class_moves(state, 0)?;
-            if !moves.iter().any(|&(_, next)| self.algebra.object_may_end(next)) {
+            let Some(kind) = self.algebra.kind_of_names(state, &name) else { continue };
+            let stand_in = *self.name_kinds.entry((state, kind)).or_insert(typed);
+            if stand_in == typed {
                 continue;
             }
             let parent = self.parent(reading.stack);
-            let stand_in = self.type_char(TypedId::EMPTY, 0x10_FFFF);
-            *reading = reading.behind(self.push(Frame::Key { state, leaf, typed: stand_in }, parent));
+            let other = reading.behind(self.push(Frame::Key { state, leaf, typed: stand_in }, parent));
+            // Further members that complete the text must not have this name.
+            if is_checked && self.completes_with(other, &name)? {
+                continue;
+            }
+            *reading = other;
         }
         Ok(self.config(&mut readings))
+    }
+
+    /// Whether what completes a reading has a string that begins like this (or there is nothing that does).
+    fn completes_with(&mut self, reading: Reading, beginning: &str) -> Result<bool, SchemaError> {
+        let Some(completion) = self.known_completion(reading)? else { return Ok(true) };
+        let string = ["\"", &escaped(beginning)].concat();
+        Ok(completion.windows(string.len()).any(|window| window == string.as_bytes()))
+    }
+
+    fn known_completion(&mut self, reading: Reading) -> Result<Option<Arc<[u8]>>, SchemaError> {
+        if let Some(known) = self.completions.get(&reading.stack) {
+            return Ok(known.clone());
+        }
+        let found = self.completion_of(reading)?.map(Arc::from);
+        self.completions.insert(reading.stack, found.clone());
+        Ok(found)
+    }
+
+    /// What completes `other`, from all places on that are, in a string, behind the member name being read in `config`.
+    pub(crate) fn strings_after(&mut self, config: ConfigId, other: ConfigId) -> Result<Vec<Vec<u8>>, SchemaError> {
+        const LONGEST: usize = 256;
+        let (here, there) = (self.readings_of(config).to_vec(), self.readings_of(other).to_vec());
+        let mut out = Vec::new();
+        for reading in there {
+            let Some(completion) = self.known_completion(reading)? else { continue };
+            for &reading in &here {
+                let Frame::Key { typed, .. } = self.frame(reading.stack) else { continue };
+                let string = ["\"", &escaped(&self.typed_name(typed))].concat();
+                let places = completion.windows(string.len()).enumerate();
+                for (at, _) in places.filter(|(_, window)| *window == string.as_bytes()) {
+                    let behind = &completion[at + string.len()..];
+                    out.push(behind[..behind.len().min(LONGEST)].to_vec());
+                }
+            }
+        }
+        Ok(out)
     }
 
     fn type_char(&mut self, typed: TypedId, c: u32) -> TypedId {

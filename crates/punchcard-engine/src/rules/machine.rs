@@ -328,6 +328,19 @@ impl Machine {
 
     /// A configuration with an equal completion: member names that are treated alike are one.
     pub(crate) fn representative(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
+        self.in_json(config, json::Machine::representative)
+    }
+
+    /// The same, also where what completes the text has the name in question in it (see `strings_after`).
+    pub(crate) fn stand_in(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
+        self.in_json(config, json::Machine::stand_in)
+    }
+
+    fn in_json(
+        &mut self,
+        config: ConfigId,
+        replace: impl Fn(&mut json::Machine, ConfigId) -> Result<ConfigId, SchemaError>,
+    ) -> Result<ConfigId, SchemaError> {
         let in_json = |reading: &Reading| matches!(reading.place, Place::Json(..));
         if !self.readings_of(config).iter().any(in_json) {
             return Ok(config);
@@ -335,10 +348,29 @@ impl Machine {
         let mut readings = self.readings_of(config).to_vec();
         for reading in &mut readings {
             if let Place::Json(part, config) = reading.place {
-                reading.place = Place::Json(part, self.parts[part.0 as usize].representative(config)?);
+                reading.place = Place::Json(part, replace(&mut self.parts[part.0 as usize], config)?);
             }
         }
         Ok(self.config(&mut readings))
+    }
+
+    /// What completes `other`, from all places on that are, in a string, behind the member name being read in `config`.
+    pub(crate) fn strings_after(&mut self, config: ConfigId, other: ConfigId) -> Result<Vec<Vec<u8>>, SchemaError> {
+        let in_json = |machine: &Machine, config| -> Vec<_> {
+            let places = machine.readings_of(config).iter().filter_map(|reading| match reading.place {
+                Place::Json(part, config) => Some((part.0 as usize, config)),
+                _ => None,
+            });
+            places.collect()
+        };
+        let (here, there) = (in_json(self, config), in_json(self, other));
+        let mut out = Vec::new();
+        for (part, config) in here {
+            for &(_, other) in there.iter().filter(|(other, _)| *other == part) {
+                out.extend(self.parts[part].strings_after(config, other)?);
+            }
+        }
+        Ok(out)
     }
 
     /// Whether some limit counts the tokens of a configuration.

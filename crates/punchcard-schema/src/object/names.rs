@@ -118,6 +118,27 @@ impl Algebra {
             && !spec.spoken.get(next).is_some_and(|name| name.starts_with(beginning))
     }
 
+    /// How names that begin like this may go on in each class, where no name matters by itself: names whose beginnings are
+    /// of one kind are treated alike.
+    pub fn kind_of_names(&mut self, state: ObjectState, beginning: &str) -> Option<Vec<Language>> {
+        let spec = self.specs[state.spec as usize].clone();
+        let next = spec.spoken.partition_point(|name| &**name < beginning);
+        if spec.spoken.get(next).is_some_and(|name| name.starts_with(beginning))
+            || !self.seen_names(state, beginning).is_empty()
+        {
+            return None;
+        }
+        let mut kind = Vec::with_capacity(spec.classes.len());
+        for class in &spec.classes {
+            let rest = beginning.chars().fold(class.names, |rest, c| self.languages.step(rest, c as u32));
+            if rest != Language::EMPTY && class.size.is_some() {
+                return None;
+            }
+            kind.push(rest);
+        }
+        Some(kind)
+    }
+
     /// The most bytes of a name that is spoken of.
     pub fn longest_name(&self, state: ObjectState) -> usize {
         self.specs[state.spec as usize].spoken.iter().map(|name| name.len()).max().unwrap_or(0)
