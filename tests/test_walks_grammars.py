@@ -10,7 +10,7 @@ import json
 import os
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,14 @@ WALKS = int(os.environ.get("PUNCHCARD_EXAMPLES", "12"))
 GRAMMARS = Path(__file__).parent / "grammars"
 
 
-def walk(compiled: CompiledGrammar, rng: random.Random, prefer: str = "") -> str:
+def walk(
+    compiled: CompiledGrammar, rng: random.Random, prefer: str = "", lengths: Sequence[int] = (3, 10, 30, 60)
+) -> str:
     """Random tokens for a while, many of them of the characters in ``prefer``; then along a completion to the end."""
     info, bitmask = llama3(), punchcard.allocate_token_bitmask(1, llama3().vocab_size)
     end = info.eos_token_ids[0]
     matcher, tokens = GrammarMatcher(compiled), []
-    for step in range(rng.choice([3, 10, 30, 60])):
+    for step in range(rng.choice(lengths)):
         matcher.fill_next_token_bitmask(bitmask)
         mask = np.unpackbits(bitmask[0].view(np.uint8), bitorder="little").astype(bool)[: info.vocab_size]
         assert mask.any(), f"dead end after {b''.join(info.tokens[t] for t in tokens)!r}"
@@ -367,3 +369,57 @@ def test_regexes(pattern: str) -> None:
     for seed in range(WALKS):
         text = walk(compiled, random.Random(f"{pattern} {seed}"))
         assert re.fullmatch(pattern, text), text
+
+
+@pytest.mark.parametrize("path", sorted(GRAMMARS.glob("*.lark")), ids=lambda path: path.stem)
+def test_lark(path: Path) -> None:
+    lark = pytest.importorskip("lark")
+    compiled = compiler().compile_lark(path.read_text())
+    reference = lark.Lark(path.read_text(), parser="earley", lexer="dynamic", ambiguity="forest")
+    rng = random.Random(4)
+    for _ in range(max(3, WALKS // 4)):
+        # Lark's Earley parser takes seconds for longer texts.
+        reference.parse(walk(compiled, rng, "abcint selctfrom0123(),=;{}", lengths=[2, 6, 12]))
+
+
+CALL = re.compile(r'<call>\{"name":"(get|put)","arguments":(.*?)\}</call>', re.S)
+
+
+def is_prose_with_calls(text: str) -> None:
+    """Free text, in which every trigger begins a whole call of a known tool with the right arguments."""
+    prose = CALL.sub("", text)
+    assert "<call>" not in prose
+    for name, arguments in CALL.findall(text):
+        value = json.loads(arguments)
+        assert set(value) == {"k"}
+        assert type(value["k"]) is int if name == "get" else type(value["k"]) is str
+
+
+def test_tags() -> None:
+    tags = [
+        {
+            "type": "tag",
+            "begin": f'<call>{{"name":"{name}","arguments":',
+            "content": {
+                "type": "json_schema",
+                "json_schema": {
+                    "type": "object",
+                    # JSON strings may hold what closes a call, which `CALL` would take for its end.
+                    "properties": {"k": {"type": kind, "pattern": "^[^<]*$"}},
+                    "required": ["k"],
+                    "additionalProperties": False,
+                },
+            },
+            "end": "}</call>",
+        }
+        for name, kind in [("get", "integer"), ("put", "string")]
+    ]
+    free = {"type": "triggered_tags", "triggers": ["<call>"], "tags": tags}
+    at_once = {**free, "at_least_one": True}
+    rng = random.Random(5)
+    for tag in (free, at_once):
+        compiled = compiler().compile_structural_tag(tag)
+        for _ in range(WALKS):
+            text = walk(compiled, rng, "<cal>")
+            is_prose_with_calls(text)
+            assert tag is free or text.startswith("<call>")

@@ -3,6 +3,7 @@
 use crate::automaton::ConfigId;
 use crate::budget::Budgets;
 use crate::error::CompileError;
+use crate::leaf::Bytes;
 use crate::mask::{Mask, set};
 use crate::options::{JsonOptions, Limits};
 use crate::rules::events::{Teller, Telling};
@@ -115,6 +116,14 @@ impl Machine {
         match self {
             Machine::Json(machine) => machine.fill_mask(vocabulary, config, words),
             Machine::Rules(machine) => machine.fill_mask(vocabulary, config, words),
+        }
+    }
+
+    /// Adds the bytes that may come next, and perhaps some that may not.
+    fn possible_bytes(&mut self, config: ConfigId, out: &mut Bytes) -> Result<(), SchemaError> {
+        match self {
+            Machine::Json(machine) => machine.possible_bytes(config, out),
+            Machine::Rules(machine) => machine.possible_bytes(config, out),
         }
     }
 
@@ -350,8 +359,10 @@ impl CompiledGrammar {
         let machine = &mut self.lock().machine;
         let (mut at, mut out) = (config, Vec::new());
         while out.len() < most && !machine.is_accepting(at)? && !machine.asks_for_tokens(at)? {
+            let mut possible = [false; 256];
+            machine.possible_bytes(at, &mut possible)?;
             let mut only = None;
-            for byte in 0..=255u8 {
+            for byte in (0..=255u8).filter(|&byte| possible[usize::from(byte)]) {
                 let next = machine.step(at, byte)?;
                 if next != ConfigId::DEAD {
                     if only.is_some() {

@@ -165,6 +165,34 @@ impl Leaves {
         })
     }
 
+    /// Adds the bytes that may come next, and perhaps some that may not.
+    pub(crate) fn possible_bytes(
+        &self,
+        languages: &mut Languages,
+        leaf: LeafId,
+        out: &mut Bytes,
+    ) -> Result<(), LimitExceeded> {
+        let Some((language, encoding)) = self.language(leaf) else {
+            out.fill(true);
+            return Ok(());
+        };
+        let in_string = encoding != Encoding::Raw;
+        if in_string && languages.is_nullable(language) {
+            out[usize::from(b'"')] = true;
+        }
+        let transitions = languages.transitions(language);
+        for (lo, hi, target) in transitions.over(0, 0x10_FFFF) {
+            if !languages.is_viable(target)? {
+                continue;
+            }
+            if in_string && (encoding == Encoding::Escaped || lo <= u32::from(b'\\')) {
+                out[usize::from(b'\\')] = true;
+            }
+            out[usize::from(first_byte(lo))..=usize::from(first_byte(hi))].fill(true);
+        }
+        Ok(())
+    }
+
     /// Bytes that complete a character or an escape, the leaf after them, and the character.
     pub fn whole_character(
         &mut self,
@@ -264,6 +292,19 @@ fn read(partial: Partial, encoding: Encoding, byte: u8) -> Byte {
             (true, b'u') => Byte::More(Partial::Hex { value: 0, digits: 0, high }),
             _ => Byte::Bad,
         },
+    }
+}
+
+/// For each byte, whether it may come next.
+pub(crate) type Bytes = [bool; 256];
+
+/// The first byte of a character in UTF-8; it grows with the character.
+fn first_byte(c: u32) -> u8 {
+    match c {
+        0..0x80 => c as u8,
+        0x80..0x800 => 0xC0 | (c >> 6) as u8,
+        0x800..0x1_0000 => 0xE0 | (c >> 12) as u8,
+        _ => 0xF0 | (c >> 18) as u8,
     }
 }
 

@@ -157,6 +157,22 @@ pub fn report_json_schema<'py>(py: Python<'py>, schema: &str, options: &str) -> 
     Ok(out)
 }
 
+/// A token id as Python has it: any int, or what can stand for one.
+struct TokenId(u32);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for TokenId {
+    type Error = PyErr;
+
+    fn extract(object: pyo3::Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract::<u32>() {
+            Ok(id) => Ok(TokenId(id)),
+            // A number that no vocabulary has is never legal, however large; what is no number is an error.
+            Err(error) if error.is_instance_of::<pyo3::exceptions::PyOverflowError>(object.py()) => Ok(TokenId(u32::MAX)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
 /// Follows one sequence of tokens through a grammar.
 #[pyclass(name = "GrammarMatcher", module = "punchcard._core")]
 pub struct PyMatcher {
@@ -258,7 +274,7 @@ impl PyMatcher {
         &self,
         py: Python<'_>,
         bitmask: &Bound<'_, PyAny>,
-        token_ids: Vec<i64>,
+        token_ids: Vec<TokenId>,
         parents: Option<Vec<i64>>,
         index: usize,
     ) -> PyResult<Vec<bool>> {
@@ -268,13 +284,12 @@ impl PyMatcher {
             return Err(wrong(format!("{} parents do not fit {} tokens", parents.len(), token_ids.len())));
         }
         let mut drafted = Vec::with_capacity(token_ids.len());
-        for (i, (&id, &parent)) in token_ids.iter().zip(&parents).enumerate() {
+        for (i, (id, &parent)) in token_ids.iter().zip(&parents).enumerate() {
             let earlier = usize::try_from(parent).ok();
             if parent < -1 || earlier.is_some_and(|parent| parent >= i) {
                 return Err(wrong(format!("The parent of token {i} is {parent}; it must be an earlier token, or -1")));
             }
-            // An id that no vocabulary has is never legal.
-            drafted.push((u32::try_from(id).unwrap_or(u32::MAX), earlier));
+            drafted.push((id.0, earlier));
         }
         let mut array = writable(py, bitmask)?;
         let mut view = array.as_array_mut();
@@ -289,11 +304,8 @@ impl PyMatcher {
     }
 
     /// Takes a token. False if it cannot come next; then nothing has changed.
-    fn accept_token(&mut self, py: Python<'_>, token_id: i64) -> PyResult<bool> {
-        match u32::try_from(token_id) {
-            Ok(id) => self.matcher.accept_token(id).map_err(|error| schema_error(py, &error)),
-            Err(_) => Ok(false),
-        }
+    fn accept_token(&mut self, py: Python<'_>, token_id: TokenId) -> PyResult<bool> {
+        self.matcher.accept_token(token_id.0).map_err(|error| schema_error(py, &error))
     }
 
     /// Takes text (str or bytes) as one step. False if it cannot come next; then nothing has changed.
@@ -306,8 +318,8 @@ impl PyMatcher {
     }
 
     /// How many of the tokens, from the first on, could be taken.
-    fn validate_tokens(&self, py: Python<'_>, token_ids: Vec<i64>) -> PyResult<usize> {
-        let ids: Vec<u32> = token_ids.iter().map(|&id| u32::try_from(id).unwrap_or(u32::MAX)).collect();
+    fn validate_tokens(&self, py: Python<'_>, token_ids: Vec<TokenId>) -> PyResult<usize> {
+        let ids: Vec<u32> = token_ids.iter().map(|id| id.0).collect();
         py.detach(|| self.matcher.validate_tokens(&ids)).map_err(|error| schema_error(py, &error))
     }
 

@@ -7,7 +7,7 @@
 //! A frame exists only if what is left of it can be finished, so every configuration can be completed.
 
 use crate::automaton::{ConfigId, Configs};
-use crate::leaf::{Encoding, LeafId, Leaves};
+use crate::leaf::{Bytes, Encoding, LeafId, Leaves};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use punchcard_automata::{Language, Languages};
@@ -343,6 +343,24 @@ impl Machine {
             }
             _ => a,
         }
+    }
+
+    /// Adds the bytes that may come next, and perhaps some that may not.
+    pub(crate) fn possible_bytes(&mut self, config: ConfigId, out: &mut Bytes) -> Result<(), SchemaError> {
+        for i in 0..self.readings_of(config).len() {
+            let leaf = match self.frame(self.readings_of(config)[i].stack) {
+                Frame::Text { leaf } | Frame::Key { leaf, .. } => Some((leaf, false)),
+                Frame::Scalar { leaf } => Some((leaf, self.is_complete(leaf))),
+                _ => None,
+            };
+            if let Some((leaf, _)) = leaf {
+                self.leaves.possible_bytes(&mut self.algebra.languages, leaf, out)?;
+            }
+            if leaf.is_none_or(|(_, ends)| ends) {
+                b" \t\n\r{}[]\":,-0123456789tfn".iter().for_each(|&byte| out[usize::from(byte)] = true);
+            }
+        }
+        Ok(())
     }
 
     /// Whether the text may end here.

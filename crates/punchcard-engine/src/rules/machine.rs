@@ -9,7 +9,7 @@ use super::stack::{Counting, Exits, Next, StackId, Stacks};
 use crate::automaton::{ConfigId, Configs};
 use crate::error::CompileError;
 use crate::json::machine::MachineLimits;
-use crate::leaf::{Encoding, LeafId, Leaves};
+use crate::leaf::{Bytes, Encoding, LeafId, Leaves};
 use crate::{json, limit_error};
 use punchcard_grammar::GrammarError;
 use punchcard_schema::SchemaError;
@@ -242,6 +242,18 @@ impl Machine {
             }
             Place::Json(part, config) => self.parts[part.0 as usize].is_accepting(config),
         }
+    }
+
+    /// Adds the bytes that may come next, and perhaps some that may not.
+    pub(crate) fn possible_bytes(&mut self, config: ConfigId, out: &mut Bytes) -> Result<(), SchemaError> {
+        for reading in self.opened(config)? {
+            match reading.place {
+                Place::Between => {}
+                Place::Leaf(leaf) => self.leaves.possible_bytes(&mut self.nodes.languages, leaf, out)?,
+                Place::Json(part, config) => self.parts[part.0 as usize].possible_bytes(config, out)?,
+            }
+        }
+        Ok(())
     }
 
     /// What can be read next from stacks.

@@ -96,7 +96,7 @@ impl Machine {
     }
 
     /// The readings of a configuration, with what begins next as if it had begun: no reading stands between two parts.
-    fn opened(&mut self, config: ConfigId) -> Result<Vec<Reading>, SchemaError> {
+    pub(crate) fn opened(&mut self, config: ConfigId) -> Result<Vec<Reading>, SchemaError> {
         let mut out = Vec::new();
         for i in 0..self.readings_of(config).len() {
             let reading = self.readings_of(config)[i];
