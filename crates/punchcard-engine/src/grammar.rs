@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What reads the text.
 #[derive(Debug)]
 pub(crate) enum Machine {
-    Json(json::Machine),
-    Rules(rules::Machine),
+    Json(Box<json::Machine>),
+    Rules(Box<rules::Machine>),
 }
 
 impl Machine {
@@ -191,11 +191,11 @@ impl CompiledGrammar {
         let machine = stacker::grow(COMPILE_STACK, || match &expr {
             Expr::JsonSchema { schema, options } => {
                 let options = JsonOptions::from_map(options, limits)?;
-                Ok::<_, CompileError>(Machine::Json(options.machine(schema, &vocabulary)?))
+                Ok::<_, CompileError>(Machine::Json(Box::new(options.machine(schema, &vocabulary)?)))
             }
             _ => {
                 let lowered = rules::lower::lower(&expr, &vocabulary, limits, false)?;
-                Ok(Machine::Rules(rules::Machine::new(lowered, limits.machine())?))
+                Ok(Machine::Rules(Box::new(rules::Machine::new(lowered, limits.machine())?)))
             }
         })?;
         let start = match &machine {

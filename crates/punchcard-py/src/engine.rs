@@ -167,7 +167,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for TokenId {
         match object.extract::<u32>() {
             Ok(id) => Ok(TokenId(id)),
             // A number that no vocabulary has is never legal, however large; what is no number is an error.
-            Err(error) if error.is_instance_of::<pyo3::exceptions::PyOverflowError>(object.py()) => Ok(TokenId(u32::MAX)),
+            Err(error) if error.is_instance_of::<pyo3::exceptions::PyOverflowError>(object.py()) => {
+                Ok(TokenId(u32::MAX))
+            }
             Err(error) => Err(error),
         }
     }

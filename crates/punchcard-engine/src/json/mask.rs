@@ -60,8 +60,8 @@ impl Found<'_> {
             Some(node) => (node + 1, nodes[node].end as usize, nodes[node].depth),
             None => (0, nodes.len(), 0),
         };
-        for below in first..end {
-            exits.extend(trie.tokens_at(below).iter().map(|&id| (id, nodes[below].depth - depth)));
+        for (below, node) in nodes.iter().enumerate().take(end).skip(first) {
+            exits.extend(trie.tokens_at(below).iter().map(|&id| (id, node.depth - depth)));
         }
     }
 }

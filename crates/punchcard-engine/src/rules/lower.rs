@@ -57,7 +57,7 @@ pub(crate) fn lower(
         done: Vec::new(),
         unproductive: Vec::new(),
     };
-    lowering.collect(expr, None)?;
+    lowering.collect(expr);
     lowering.lower_rules()?;
     let start = lowering.expr(expr, None)?;
     lowering.out.nodes.finish_pending();
@@ -109,15 +109,13 @@ struct Lowering<'a> {
 
 impl<'a> Lowering<'a> {
     /// Notes all rules of all grammars within an expression.
-    fn collect(&mut self, expr: &'a Expr, scope: Option<usize>) -> Result<(), CompileError> {
+    fn collect(&mut self, expr: &'a Expr) {
         match expr {
             Expr::Sequence(items) | Expr::Choice(items) | Expr::And(items) => {
-                items.iter().try_for_each(|item| self.collect(item, scope))
+                items.iter().for_each(|item| self.collect(item));
             }
-            Expr::Repeat { body, .. } | Expr::MaxTokens { body, .. } | Expr::Named { body, .. } => {
-                self.collect(body, scope)
-            }
-            Expr::Not(body) | Expr::Shortest(body) | Expr::Longest(body) => self.collect(body, scope),
+            Expr::Repeat { body, .. } | Expr::MaxTokens { body, .. } | Expr::Named { body, .. } => self.collect(body),
+            Expr::Not(body) | Expr::Shortest(body) | Expr::Longest(body) => self.collect(body),
             Expr::Grammar(grammar) => {
                 let id = self.scopes.len();
                 self.scopes.push(Scope { rules: FxMap::default() });
@@ -130,12 +128,10 @@ impl<'a> Lowering<'a> {
                     self.unproductive.push(false);
                     self.scopes[id].rules.insert(name, rule);
                 }
-                for body in grammar.rules.values() {
-                    self.collect(body, Some(id))?;
-                }
-                self.collect(&grammar.start, Some(id))
+                grammar.rules.values().for_each(|body| self.collect(body));
+                self.collect(&grammar.start);
             }
-            _ => Ok(()),
+            _ => {}
         }
     }
 

@@ -253,8 +253,7 @@ fn remove_in_group(nodes: &mut Nodes, rules: &[RuleId]) {
     while std::mem::take(&mut nullable) {
         for (above, part) in parts.iter().enumerate() {
             for &(below, then) in &part.calls {
-                for to in 0..count {
-                    let (long, short) = (ways[index[&below]][to], ways[above][to]);
+                for (&long, &short) in ways[index[&below]].iter().zip(&ways[above]) {
                     if !nodes.is_rule_nullable(long) && nodes.is_nullable(then) && nodes.is_rule_nullable(short) {
                         nodes.set_nullable(long, true);
                         nullable = true;
@@ -263,8 +262,8 @@ fn remove_in_group(nodes: &mut Nodes, rules: &[RuleId]) {
             }
         }
     }
-    for from in 0..count {
-        for to in 0..count {
+    for (from, row) in ways.iter().enumerate() {
+        for (to, &way) in row.iter().enumerate() {
             let mut items = if from == to { vec![NodeId::EMPTY] } else { Vec::new() };
             for (above, part) in parts.iter().enumerate() {
                 for &(below, then) in &part.calls {
@@ -275,7 +274,7 @@ fn remove_in_group(nodes: &mut Nodes, rules: &[RuleId]) {
                 }
             }
             let body = nodes.choice(items);
-            nodes.set_body(ways[from][to], body);
+            nodes.set_body(way, body);
         }
     }
     for (to, &rule) in rules.iter().enumerate() {
