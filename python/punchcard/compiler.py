@@ -89,7 +89,7 @@ class GrammarCompiler:
             GrammarError: a pattern or a rule is malformed, or the grammar derives nothing.
             LimitError: a limit against hostile grammars was passed.
         """
-        expr = json.dumps(grammar._expr, sort_keys=True)
+        expr = grammar._json()
         if self._cache is None:
             return compile_grammar(self._vocabulary, expr, self._limits)
         return self._cache.get(expr, lambda: compile_grammar(self._vocabulary, expr, self._limits))

@@ -37,6 +37,18 @@ class Grammar:
         self._expr = expr
 
     @classmethod
+    def _read(cls, text: str) -> Grammar:
+        """The grammar of an expression in JSON text, however deeply it nests."""
+        try:
+            return cls(json.loads(text))
+        except RecursionError:
+            return _DeepGrammar(text)
+
+    def _json(self) -> str:
+        """The expression as JSON text, equal for equal expressions."""
+        return _json_text(self._expr)
+
+    @classmethod
     def from_regex(cls, pattern: str | re.Pattern[str], *, limits: Limits | None = None) -> Grammar:
         """The texts that a regular expression matches from the beginning to the end.
 
@@ -134,7 +146,7 @@ class Grammar:
         """
         from ._core import parse_ebnf
 
-        return cls(json.loads(parse_ebnf(text, start)))
+        return cls._read(parse_ebnf(text, start))
 
     @classmethod
     def from_lark(
@@ -157,7 +169,7 @@ class Grammar:
         """
         from ._core import parse_lark
 
-        return cls(json.loads(parse_lark(text, start, lexer)))
+        return cls._read(parse_lark(text, start, lexer))
 
     @classmethod
     def from_structural_tag(cls, tag: Any) -> Grammar:
@@ -189,7 +201,7 @@ class Grammar:
         """EBNF that `from_ebnf` reads back to the same language."""
         from ._core import print_grammar
 
-        return print_grammar(json.dumps(self._expr))
+        return print_grammar(self._json())
 
     def show(self) -> str:
         """A picture: a railroad diagram of each rule, as the text of an SVG file. Notebooks show a grammar like this by
@@ -209,10 +221,10 @@ class Grammar:
             return None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Grammar) and self._expr == other._expr
+        return isinstance(other, Grammar) and self._json() == other._json()
 
     def __hash__(self) -> int:
-        return hash(json.dumps(self._expr, sort_keys=True))
+        return hash(self._json())
 
     @cached_property
     def report(self) -> Report:
@@ -232,8 +244,40 @@ class Grammar:
         return report_from_core(report_json_schema(part["schema"], json.dumps(part.get("options", {}))))
 
     def __repr__(self) -> str:
-        text = json.dumps(self._expr, ensure_ascii=False)
+        try:
+            text = json.dumps(self._expr, ensure_ascii=False)
+        except (PunchcardError, RecursionError, TypeError, ValueError):
+            text = "..."
         return f"<Grammar {text if len(text) <= 60 else text[:57] + '...'}>"
+
+
+class _DeepGrammar(Grammar):
+    """A grammar that nests more deeply than Python's objects may: it stays JSON text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @property
+    def _expr(self) -> Expr:  # type: ignore[override]
+        raise _too_deep()
+
+    def _json(self) -> str:
+        return self._text
+
+
+def _too_deep() -> GrammarError:
+    return GrammarError("The grammar nests too deeply", hint="Name its parts as rules, or combine more of them at once")
+
+
+def _json_text(expr: Expr) -> str:
+    try:
+        return json.dumps(expr, sort_keys=True)
+    except RecursionError:
+        raise _too_deep() from None
+    except (TypeError, ValueError) as error:
+        raise GrammarError(
+            f"The grammar expression is not JSON: {error}", hint="Use plain dicts, lists, strings and numbers"
+        ) from None
 
 
 def schema_text(schema: Schema) -> str:

@@ -200,7 +200,7 @@ impl Languages {
             if self.viable.get(&state) == Some(&false) {
                 continue;
             }
-            if self.nodes.len() > budget || self.nodes.len() > self.max_states {
+            if self.nodes.len() > budget || self.nodes.len() + self.weight > self.max_states {
                 return Err(LimitExceeded { limit: "max_automaton_states", value: self.max_states });
             }
             if self.work - before > self.max_work {

@@ -140,6 +140,8 @@ pub struct Languages {
     pub max_states: usize,
     /// The most steps that one search for a text may take. A million take from a tenth of a second to one.
     pub max_work: u64,
+    /// The parts of all unions and intersections, in eights: large ones count as several expressions.
+    pub(crate) weight: usize,
     /// How many parts unions and intersections were built from so far.
     pub(crate) work: u64,
 }
@@ -178,6 +180,7 @@ impl Languages {
             alphabet,
             max_states: 2_000_000,
             max_work: 5_000_000,
+            weight: 0,
             work: 0,
         };
         store.intern(Node::Empty);
@@ -199,7 +202,7 @@ impl Languages {
 
     /// Whether more expressions were built than `max_states` allows.
     pub fn check_limit(&self) -> Result<(), LimitExceeded> {
-        if self.nodes.len() > self.max_states {
+        if self.nodes.len() + self.weight > self.max_states {
             return Err(LimitExceeded { limit: "max_automaton_states", value: self.max_states });
         }
         Ok(())
@@ -272,6 +275,9 @@ impl Languages {
     pub(crate) fn intern(&mut self, node: Node) -> Language {
         if let Some(&id) = self.ids.get(&node) {
             return id;
+        }
+        if let Node::Union(items) | Node::And(items) = &node {
+            self.weight += items.len() / 8;
         }
         let id = Language(self.nodes.len() as u32);
         self.facts.push(self.derive_facts(&node));

@@ -419,13 +419,13 @@ impl PyMatcher {
 
     /// The bytes that every text must go on with; they may end inside a character.
     fn find_jump_forward_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let forced = self.matcher.forced().map_err(|error| schema_error(py, &error))?;
+        let forced = py.detach(|| self.matcher.forced()).map_err(|error| schema_error(py, &error))?;
         Ok(PyBytes::new(py, &forced))
     }
 
     /// The text that every text must go on with, in whole characters.
     fn find_jump_forward_string(&self, py: Python<'_>) -> PyResult<String> {
-        let forced = self.matcher.forced().map_err(|error| schema_error(py, &error))?;
+        let forced = py.detach(|| self.matcher.forced()).map_err(|error| schema_error(py, &error))?;
         let whole = match std::str::from_utf8(&forced) {
             Ok(text) => text,
             Err(error) => std::str::from_utf8(&forced[..error.valid_up_to()]).unwrap_or_default(),
@@ -435,7 +435,7 @@ impl PyMatcher {
 
     /// Tokens of the text that every text must go on with, as far as they are settled.
     fn find_jump_forward_tokens(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
-        self.matcher.forced_tokens().map_err(|error| schema_error(py, &error))
+        py.detach(|| self.matcher.forced_tokens()).map_err(|error| schema_error(py, &error))
     }
 }
 

@@ -5,10 +5,11 @@
 
 use super::machine::{Machine, Place, Reading};
 use super::nodes::{Node, NodeId, RuleId};
+use super::recursion::{spread, users};
 use super::stack::StackId;
+use crate::Piece;
 use crate::automaton::ConfigId;
 use crate::leaf::LeafId;
-use crate::{Piece, limit_error};
 use hashbrown::HashMap;
 use punchcard_automata::Language;
 use punchcard_schema::SchemaError;
@@ -19,6 +20,9 @@ type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
 /// What a byte costs, in steps from rule to rule.
 const BYTE: u64 = 1 << 16;
 const ENDLESS: u64 = u64::MAX;
+
+/// Most bytes of a completion.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// Costs that are known.
 #[derive(Debug, Default)]
@@ -49,7 +53,11 @@ impl Machine {
                 best = Some((cost, reading));
             }
         }
-        let Some((_, reading)) = best else { return Ok(None) };
+        let Some((cost, reading)) = best else { return Ok(None) };
+        // What is longer is no example, and may not fit into memory.
+        if cost / BYTE > MOST_BYTES {
+            return Ok(None);
+        }
         let mut out = Vec::new();
         if let Some(rest) = self.rest(reading.place)? {
             spell(rest, &mut out);
@@ -152,25 +160,33 @@ impl Machine {
     fn find_rule_costs(&mut self) -> Result<(), SchemaError> {
         let count = self.nodes.rule_count();
         self.costs.rules = vec![ENDLESS; count];
-        let mut rounds = 0usize;
-        loop {
-            let mut changed = false;
-            // Later rules use earlier ones less often than the other way round.
-            for rule in (0..count).rev() {
-                let body = self.nodes.body(RuleId(rule as u32));
-                let cost = self.cost_with(body)?.saturating_add(1);
-                if cost < self.costs.rules[rule] {
-                    self.costs.rules[rule] = cost;
-                    changed = true;
+        // Later rules use earlier ones less often than the other way round.
+        let rules: Vec<RuleId> = (0..count).rev().map(|rule| RuleId(rule as u32)).collect();
+        let users = users(&self.nodes, &rules);
+        let mut failed = None;
+        spread(&rules, &users, |rule| {
+            if failed.is_some() {
+                return false;
+            }
+            match self.cost_with(self.nodes.body(rule)) {
+                Ok(cost) => {
+                    let known = &mut self.costs.rules[rule.0 as usize];
+                    let cheaper = cost.saturating_add(1) < *known;
+                    *known = cost.saturating_add(1).min(*known);
+                    cheaper
+                }
+                Err(error) => {
+                    failed = Some(error);
+                    false
                 }
             }
-            rounds += 1;
-            if !changed {
-                return Ok(());
+        });
+        match failed {
+            Some(error) => {
+                self.costs.rules.clear();
+                Err(error)
             }
-            if rounds > count + 1 {
-                return Err(limit_error("max_rules", count, "Simplify the rules"));
-            }
+            None => Ok(()),
         }
     }
 

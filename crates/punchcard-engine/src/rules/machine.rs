@@ -78,7 +78,7 @@ impl Machine {
         let Lowered { nodes, start, parts, tokens, names: _ } = lowered;
         let mut machine = Machine {
             nodes,
-            stacks: Stacks::new(),
+            stacks: Stacks::new(limits.max_states),
             leaves: Leaves::default(),
             parts,
             part_masks: Default::default(),

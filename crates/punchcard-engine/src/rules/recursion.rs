@@ -12,6 +12,7 @@ use super::nodes::{Node, NodeId, Nodes, RuleId, fewer};
 use hashbrown::{HashMap, HashSet};
 use punchcard_automata::languages::UNBOUNDED;
 use punchcard_grammar::GrammarError;
+use std::collections::VecDeque;
 
 /// The strongly connected components of a graph, each after those that it has edges to (Tarjan, 1972).
 pub(crate) fn groups(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
@@ -85,15 +86,40 @@ pub(crate) fn productive(nodes: &Nodes, rules: &[RuleId]) -> HashSet<RuleId> {
     }
     let group: HashSet<RuleId> = rules.iter().copied().collect();
     let mut known = HashSet::new();
-    loop {
-        let before = known.len();
-        for &rule in rules {
-            if !known.contains(&rule) && has_text(nodes, nodes.body(rule), &group, &known) {
-                known.insert(rule);
-            }
+    spread(rules, &users(nodes, rules), |rule| {
+        let new = !known.contains(&rule) && has_text(nodes, nodes.body(rule), &group, &known);
+        if new {
+            known.insert(rule);
         }
-        if known.len() == before {
-            return known;
+        new
+    });
+    known
+}
+
+/// Which of the rules use each rule.
+pub(crate) fn users(nodes: &Nodes, rules: &[RuleId]) -> HashMap<RuleId, Vec<RuleId>> {
+    let mut users: HashMap<RuleId, Vec<RuleId>> = HashMap::new();
+    for &rule in rules {
+        for used in nodes.rules_in(nodes.body(rule)) {
+            users.entry(used).or_default().push(rule);
+        }
+    }
+    users
+}
+
+/// Asks of each rule whether it is `new`, and again whenever a rule that it uses is: a fixpoint that asks only where
+/// something has changed, as a chain of rules would otherwise take a round for each.
+pub(crate) fn spread(rules: &[RuleId], users: &HashMap<RuleId, Vec<RuleId>>, mut new: impl FnMut(RuleId) -> bool) {
+    let mut open: VecDeque<RuleId> = rules.iter().copied().collect();
+    let mut waiting: HashSet<RuleId> = open.iter().copied().collect();
+    while let Some(rule) = open.pop_front() {
+        waiting.remove(&rule);
+        if new(rule) {
+            for &user in users.get(&rule).into_iter().flatten() {
+                if waiting.insert(user) {
+                    open.push_back(user);
+                }
+            }
         }
     }
 }
@@ -110,18 +136,14 @@ pub(crate) fn prune(nodes: &mut Nodes, rules: &[RuleId]) -> HashSet<RuleId> {
 
 /// Notes which of the rules have the empty text.
 pub(crate) fn find_nullable(nodes: &mut Nodes, rules: &[RuleId]) {
-    loop {
-        let mut changed = false;
-        for &rule in rules {
-            if !nodes.is_rule_nullable(rule) && nodes.is_nullable(nodes.body(rule)) {
-                nodes.set_nullable(rule, true);
-                changed = true;
-            }
+    let users = users(nodes, rules);
+    spread(rules, &users, |rule| {
+        let new = !nodes.is_rule_nullable(rule) && nodes.is_nullable(nodes.body(rule));
+        if new {
+            nodes.set_nullable(rule, true);
         }
-        if !changed {
-            return;
-        }
-    }
+        new
+    });
 }
 
 /// Rules of `group` that a node can begin with.

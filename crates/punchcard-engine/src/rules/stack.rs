@@ -60,6 +60,11 @@ pub(crate) struct Stacks {
     ids: FxMap<Box<[(NodeId, StackId)]>, StackId>,
     unions: FxMap<(StackId, StackId), StackId>,
     exits: FxMap<StackId, Arc<Exits>>,
+    /// How much the sets take, as states: one each, and more for large ones.
+    weight: usize,
+    /// Tops that unions have looked at.
+    work: u64,
+    max_states: usize,
     /// Length of the shortest text, in bytes.
     pub(super) costs: FxMap<StackId, u64>,
 }
@@ -111,14 +116,20 @@ impl Found {
 
 /// Most ways on from one place.
 const MOST_EXITS: usize = 1_000_000;
+/// Most tops of stacks that finding them may look at.
+const MOST_WORK: u64 = 50_000_000;
 
 impl Stacks {
-    pub(crate) fn new() -> Stacks {
+    /// With a limit on how much they may take.
+    pub(crate) fn new(max_states: usize) -> Stacks {
         let mut stacks = Stacks {
             sets: Vec::new(),
             ids: FxMap::default(),
             unions: FxMap::default(),
             exits: FxMap::default(),
+            weight: 0,
+            work: 0,
+            max_states,
             costs: FxMap::default(),
         };
         stacks.intern(Box::new([]));
@@ -131,6 +142,7 @@ impl Stacks {
             return id;
         }
         let id = StackId(self.sets.len() as u32);
+        self.weight += 1 + set.len() / 8;
         self.sets.push(set.clone());
         self.ids.insert(set, id);
         id
@@ -141,9 +153,9 @@ impl Stacks {
         &self.sets[stack.0 as usize]
     }
 
-    /// How many there are.
+    /// How many there are; large ones count as several.
     pub(crate) fn len(&self) -> usize {
-        self.sets.len()
+        self.weight
     }
 
     pub(crate) fn memory_size(&self) -> usize {
@@ -202,6 +214,7 @@ impl Stacks {
                 (_, None) => break,
             }
         }
+        self.work += merged.len() as u64;
         let id = self.intern(merged.into());
         self.unions.insert(key, id);
         id
@@ -222,13 +235,17 @@ impl Stacks {
     fn find_exits(&mut self, nodes: &mut Nodes, stack: StackId) -> Result<Exits, SchemaError> {
         let mut found = Found::default();
         found.add_all(self, stack, Counting::Keeps);
-        let (mut may_end, mut opened) = (false, 0);
+        let (mut may_end, mut opened, begun) = (false, 0, self.work);
         while !found.changed.is_empty() {
             for place in std::mem::take(&mut found.changed) {
                 found.places[place].is_changed = false;
                 let Opened { node, counting, below, .. } = found.places[place];
                 opened += 1;
-                if opened > MOST_EXITS {
+                if self.weight > self.max_states {
+                    let hint = "Fewer rules that may be empty, one after the other, help";
+                    return Err(limit_error("max_states", self.max_states, hint));
+                }
+                if opened > MOST_EXITS || self.work - begun > MOST_WORK {
                     let hint = "Fewer alternatives in the rules help";
                     return Err(limit_error("max_exits", MOST_EXITS, hint));
                 }

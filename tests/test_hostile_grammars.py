@@ -1,0 +1,121 @@
+"""Grammars that are made to break the engine: each is compiled and followed, or refused with an error that says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+import pytest
+
+from punchcard import (
+    Grammar,
+    GrammarCompiler,
+    GrammarError,
+    GrammarMatcher,
+    LimitError,
+    MatcherError,
+    TokenizerInfo,
+    allocate_token_bitmask,
+)
+
+END = 256
+INFO = TokenizerInfo.from_vocab([*(bytes([i]) for i in range(256)), b"</s>"], eos_token_ids=[END])
+MANY = 20_000
+
+
+def matcher(grammar: Grammar, **options: int | None) -> GrammarMatcher:
+    return GrammarMatcher(GrammarCompiler(INFO, cache_enabled=False).compile(grammar), **options)
+
+
+def first_mask(grammar: Grammar) -> GrammarMatcher:
+    out = matcher(grammar)
+    out.fill_next_token_bitmask(allocate_token_bitmask(1, INFO.vocab_size))
+    return out
+
+
+def chain(count: int, rule: Callable[[int], str], last: str) -> str:
+    """Rules a0, a1, ..., each made of the next one, after a root that is the first."""
+    return "root ::= a0\n" + "".join(f"a{i} ::= {rule(i)}\n" for i in range(count)) + f"a{count} ::= {last}"
+
+
+# Groups may nest 500 deep, which is more than Python's own JSON may.
+
+DEEP = "root ::= " + '("b" | "c" ' * 480 + "root" + ")" * 480
+
+
+@pytest.mark.parametrize(
+    "read", [Grammar.from_ebnf, lambda text: Grammar.from_lark(text.replace("root ::=", "root:"), start="root")]
+)
+def test_all_groups_that_are_read_can_be_compiled(read: Callable[[str], Grammar]) -> None:
+    text = "root ::= " + '("b" | "c" ' * 480 + '"d"' + ")" * 480
+    grammar = read(text)
+    assert matcher(grammar).accept_string("cccb")
+    assert grammar == read(text) and hash(grammar) == hash(read(text))
+    assert str(grammar).startswith("root ::= ")
+    assert repr(grammar) == "<Grammar ...>"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: reduce(
+            lambda inner, _: Grammar.concat(Grammar.from_text("a"), inner), range(3_000), Grammar.from_text("")
+        ),
+        lambda: Grammar(reduce(lambda inner, _: {"not": inner}, range(5_000), {"text": "a"})),
+        lambda: Grammar.union(Grammar.from_ebnf(DEEP), Grammar.from_text("a")),
+    ],
+)
+def test_expressions_that_nest_too_deeply_are_refused(make: Callable[[], Grammar]) -> None:
+    with pytest.raises(GrammarError, match="nests too deeply") as caught:
+        GrammarCompiler(INFO).compile(make())
+    assert "as rules" in caught.value.hint
+
+
+def test_an_expression_that_is_no_json_is_refused() -> None:
+    with pytest.raises(GrammarError, match="not JSON"):
+        GrammarCompiler(INFO).compile(Grammar({"text": b"a"}))
+
+
+# Long chains of rules: what is found out about them is found in one pass, not in one for each rule.
+
+
+def test_chains_of_rules() -> None:
+    assert matcher(Grammar.from_ebnf(chain(MANY, lambda i: f"a{i + 1}", '"a"'))).find_completion() == b"a"
+    nested = chain(MANY, lambda i: f'"(" a{i + 1} ")" | a{i + 1}', '"a" a0 | "b"')
+    assert matcher(Grammar.from_ebnf(nested)).find_completion() == b"b"
+    with pytest.raises(GrammarError, match=f"{MANY + 1} rules begin with each other"):
+        matcher(Grammar.from_ebnf(chain(MANY, lambda i: f"a{i + 1}", 'a0 | "b"')))
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        # Each rule is a union of all behind it.
+        (chain(MANY, lambda i: f'a{i + 1} "x" | a{i + 1}', '"a"'), "max_automaton_states"),
+        # What may follow one part is a set of all parts behind it.
+        (
+            "root ::= "
+            + " ".join(f"r{i}" for i in range(12_000))
+            + "\n"
+            + "".join(f'r{i} ::= "x" r{i} "y" | \n' for i in range(12_000)),
+            "max_states",
+        ),
+        (
+            "root ::= a0\n" + "".join(f'a{i} ::= a{(i + 1) % 60} a{(i + 7) % 60} "x" | "b" | \n' for i in range(60)),
+            "max_states",
+        ),
+    ],
+)
+def test_what_grows_with_the_square_of_a_grammar_is_limited(text: str, limit: str) -> None:
+    with pytest.raises(LimitError) as caught:
+        first_mask(Grammar.from_ebnf(text))
+    assert caught.value.limit == limit
+
+
+def test_no_completion_is_spelled_that_no_memory_holds() -> None:
+    endless = first_mask(Grammar.from_ebnf('root ::= (((r){1000}){1000}){1000}\nr ::= "(" r ")" | "x"'))
+    with pytest.raises(MatcherError, match="No example"):
+        endless.find_completion()
+    assert endless.accept_string("x((x))")
+    long = matcher(Grammar.from_ebnf('root ::= r{100000}\nr ::= "(" r ")" | "x"'))
+    assert long.find_completion() == b"x" * 100_000
