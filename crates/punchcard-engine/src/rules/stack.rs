@@ -6,10 +6,11 @@
 
 use super::nodes::{Node, NodeId, Nodes, PartId, TokensId};
 use crate::limit_error;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashTable};
 use punchcard_automata::Language;
 use punchcard_schema::SchemaError;
 use rustc_hash::FxBuildHasher;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
@@ -56,8 +57,10 @@ pub(crate) struct Exits {
 /// The store of stacks.
 #[derive(Debug)]
 pub(crate) struct Stacks {
-    sets: Vec<Box<[(NodeId, StackId)]>>,
-    ids: FxMap<Box<[(NodeId, StackId)]>, StackId>,
+    /// The tops of all sets, one set after the other, and where each begins and ends.
+    tops: Vec<(NodeId, StackId)>,
+    spans: Vec<(u32, u32)>,
+    ids: HashTable<StackId>,
     unions: FxMap<(StackId, StackId), StackId>,
     exits: FxMap<StackId, Arc<Exits>>,
     /// How much the sets take, as states: one each, and more for large ones.
@@ -67,6 +70,11 @@ pub(crate) struct Stacks {
     max_states: usize,
     /// Length of the shortest text, in bytes.
     pub(super) costs: FxMap<StackId, u64>,
+}
+
+fn slice<'a>(tops: &'a [(NodeId, StackId)], spans: &[(u32, u32)], stack: StackId) -> &'a [(NodeId, StackId)] {
+    let (start, end) = spans[stack.0 as usize];
+    &tops[start as usize..end as usize]
 }
 
 /// A node on top of stacks, while it is found out what can be read next.
@@ -123,8 +131,9 @@ impl Stacks {
     /// With a limit on how much they may take.
     pub(crate) fn new(max_states: usize) -> Stacks {
         let mut stacks = Stacks {
-            sets: Vec::new(),
-            ids: FxMap::default(),
+            tops: Vec::new(),
+            spans: Vec::new(),
+            ids: HashTable::new(),
             unions: FxMap::default(),
             exits: FxMap::default(),
             weight: 0,
@@ -132,25 +141,29 @@ impl Stacks {
             max_states,
             costs: FxMap::default(),
         };
-        stacks.intern(Box::new([]));
-        stacks.intern(Box::new([(NodeId::EMPTY, StackId::NEVER)]));
+        stacks.intern(&[]);
+        stacks.intern(&[(NodeId::EMPTY, StackId::NEVER)]);
         stacks
     }
 
-    fn intern(&mut self, set: Box<[(NodeId, StackId)]>) -> StackId {
-        if let Some(&id) = self.ids.get(&set) {
+    fn intern(&mut self, set: &[(NodeId, StackId)]) -> StackId {
+        let hash = |set: &[(NodeId, StackId)]| FxBuildHasher.hash_one(set);
+        if let Some(&id) = self.ids.find(hash(set), |&id| self.tops(id) == set) {
             return id;
         }
-        let id = StackId(self.sets.len() as u32);
+        let id = StackId(self.spans.len() as u32);
         self.weight += 1 + set.len() / 8;
-        self.sets.push(set.clone());
-        self.ids.insert(set, id);
+        let start = self.tops.len() as u32;
+        self.tops.extend_from_slice(set);
+        self.spans.push((start, self.tops.len() as u32));
+        let (tops, spans) = (&self.tops, &self.spans);
+        self.ids.insert_unique(hash(set), id, |&id| hash(slice(tops, spans, id)));
         id
     }
 
     /// The tops, each with the stacks below it; the empty stack is an empty node above no stack.
     pub(crate) fn tops(&self, stack: StackId) -> &[(NodeId, StackId)] {
-        &self.sets[stack.0 as usize]
+        slice(&self.tops, &self.spans, stack)
     }
 
     /// How many there are; large ones count as several.
@@ -159,7 +172,7 @@ impl Stacks {
     }
 
     pub(crate) fn memory_size(&self) -> usize {
-        let sets: usize = self.sets.iter().map(|set| 2 * (8 * set.len() + 32)).sum();
+        let sets = 8 * self.tops.capacity() + 14 * self.spans.capacity();
         let exits: usize = self.exits.values().map(|exits| 64 + 20 * exits.next.len()).sum();
         sets + exits + 24 * self.unions.len() + 24 * self.costs.len()
     }
@@ -174,10 +187,10 @@ impl Stacks {
         if let Some(at) = self.tops(below).iter().position(|&(top, _)| nodes.absorbs(node, top)) {
             let mut others = self.tops(below).to_vec();
             let (_, rest) = others.remove(at);
-            let others = self.intern(others.into());
+            let others = self.intern(&others);
             below = self.union(others, rest);
         }
-        self.intern(Box::new([(node, below)]))
+        self.intern(&[(node, below)])
     }
 
     /// All stacks of both sets.
@@ -192,11 +205,10 @@ impl Stacks {
         if let Some(&known) = self.unions.get(&key) {
             return known;
         }
-        let (first, second) = (self.tops(a).to_vec(), self.tops(b).to_vec());
-        let mut merged = Vec::with_capacity(first.len() + second.len());
+        let mut merged = Vec::with_capacity(self.tops(a).len() + self.tops(b).len());
         let (mut i, mut j) = (0, 0);
-        while i < first.len() || j < second.len() {
-            match (first.get(i), second.get(j)) {
+        loop {
+            match (self.tops(a).get(i).copied(), self.tops(b).get(j).copied()) {
                 (Some(x), Some(y)) if x.0 == y.0 => {
                     // Stacks may be deep, and differ at the bottom.
                     let below = stacker::maybe_grow(64 << 10, 1 << 20, || self.union(x.1, y.1));
@@ -204,18 +216,18 @@ impl Stacks {
                     (i, j) = (i + 1, j + 1);
                 }
                 (Some(x), y) if y.is_none_or(|y| x.0 < y.0) => {
-                    merged.push(*x);
+                    merged.push(x);
                     i += 1;
                 }
                 (_, Some(y)) => {
-                    merged.push(*y);
+                    merged.push(y);
                     j += 1;
                 }
                 (_, None) => break,
             }
         }
         self.work += merged.len() as u64;
-        let id = self.intern(merged.into());
+        let id = self.intern(&merged);
         self.unions.insert(key, id);
         id
     }
