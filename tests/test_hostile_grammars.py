@@ -148,3 +148,8 @@ def test_long_literals() -> None:
     assert text[120_000:].startswith(long.find_jump_forward_string())
     assert not long.fork().accept_string("b")
     assert long.accept_string(text[120_000:]) and long.is_accepting()
+
+
+def test_limits_may_be_as_large_as_numbers_are() -> None:
+    compiler = GrammarCompiler(INFO, limits=Limits(max_automaton_states=2**64 - 1))
+    assert GrammarMatcher(compiler.compile_ebnf('root ::= @and([a-z]*, @not("a"))')).accept_string("ab")

@@ -184,7 +184,7 @@ impl Languages {
         let mut queue = BinaryHeap::new();
         queue.push((Reverse(self.facts(id).min_len), 0u32, Reverse(0), id));
         from.insert(id, (id, 0));
-        let budget = self.nodes.len() + self.max_states;
+        let budget = self.nodes.len().saturating_add(self.max_states);
         let before = self.work;
         let mut relaxed = false;
         while let Some((_, depth, _, state)) = queue.pop() {
