@@ -13,6 +13,7 @@ from punchcard import (
     GrammarError,
     GrammarMatcher,
     LimitError,
+    Limits,
     MatcherError,
     TokenizerInfo,
     allocate_token_bitmask,
@@ -81,7 +82,7 @@ def test_an_expression_that_is_no_json_is_refused() -> None:
 
 def test_chains_of_rules() -> None:
     assert matcher(Grammar.from_ebnf(chain(MANY, lambda i: f"a{i + 1}", '"a"'))).find_completion() == b"a"
-    nested = chain(MANY, lambda i: f'"(" a{i + 1} ")" | a{i + 1}', '"a" a0 | "b"')
+    nested = chain(5_000, lambda i: f'"(" a{i + 1} ")" | a{i + 1}', '"a" a0 | "b"')
     assert matcher(Grammar.from_ebnf(nested)).find_completion() == b"b"
     with pytest.raises(GrammarError, match=f"{MANY + 1} rules begin with each other"):
         matcher(Grammar.from_ebnf(chain(MANY, lambda i: f"a{i + 1}", 'a0 | "b"')))
@@ -95,9 +96,9 @@ def test_chains_of_rules() -> None:
         # What may follow one part is a set of all parts behind it.
         (
             "root ::= "
-            + " ".join(f"r{i}" for i in range(12_000))
+            + " ".join(f"r{i}" for i in range(3_000))
             + "\n"
-            + "".join(f'r{i} ::= "x" r{i} "y" | \n' for i in range(12_000)),
+            + "".join(f'r{i} ::= "x" r{i} "y" | \n' for i in range(3_000)),
             "max_states",
         ),
         (
@@ -107,8 +108,9 @@ def test_chains_of_rules() -> None:
     ],
 )
 def test_what_grows_with_the_square_of_a_grammar_is_limited(text: str, limit: str) -> None:
+    compiler = GrammarCompiler(INFO, limits=Limits(max_states=100_000))
     with pytest.raises(LimitError) as caught:
-        first_mask(Grammar.from_ebnf(text))
+        GrammarMatcher(compiler.compile_ebnf(text)).accept_string("xxxx")
     assert caught.value.limit == limit
 
 
@@ -119,3 +121,35 @@ def test_no_completion_is_spelled_that_no_memory_holds() -> None:
     assert endless.accept_string("x((x))")
     long = matcher(Grammar.from_ebnf('root ::= r{100000}\nr ::= "(" r ")" | "x"'))
     assert long.find_completion() == b"x" * 100_000
+
+
+@pytest.mark.parametrize("name", ["", "A"])
+def test_what_grows_exponentially_in_one_step_is_limited(name: str) -> None:
+    rules = chain(60, lambda i: f'a{i + 1} "x" a{i + 1} | a{i + 1}', '"a"')
+    grammar = Grammar.from_ebnf(rules)
+    if name:
+        grammar = Grammar.from_lark(
+            rules.replace("root ::= a0", "start: A0")
+            .replace("::=", ":")
+            .replace("a", "A")
+            .replace('"A"', '"a"')
+            .replace("stArt", "start")
+        )
+    with pytest.raises(LimitError) as caught:
+        matcher(grammar).accept_string("axaxaxaxaxaxaxaxaxaxaxaxaxaxaxaxaxaxaxaxa")
+    assert caught.value.limit == "max_automaton_states"
+
+
+def test_long_literals() -> None:
+    text = "añ" * 100_000
+    long = matcher(Grammar.from_text(text))
+    assert long.accept_string(text[:120_000])
+    assert long.find_completion().decode() == text[120_000:]
+    assert text[120_000:].startswith(long.find_jump_forward_string())
+    assert not long.fork().accept_string("b")
+    assert long.accept_string(text[120_000:]) and long.is_accepting()
+
+
+def test_limits_may_be_as_large_as_numbers_are() -> None:
+    compiler = GrammarCompiler(INFO, limits=Limits(max_automaton_states=2**64 - 1))
+    assert GrammarMatcher(compiler.compile_ebnf('root ::= @and([a-z]*, @not("a"))')).accept_string("ab")

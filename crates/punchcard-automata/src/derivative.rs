@@ -296,6 +296,11 @@ impl Languages {
 
     /// Adds the alternatives of `consume(id, then)`.
     fn gather(&mut self, id: Language, then: Language, c: u32, out: &mut Alternatives) {
+        // Ways within one expression may be more than there is time for. What is left out is never seen: whoever asks is
+        // refused by `check_limit` from now on.
+        if self.check_limit().is_err() {
+            return;
+        }
         let rest = match self.node(id) {
             Node::Empty | Node::Epsilon | Node::Look(..) | Node::Here => return,
             Node::Set(s) => {

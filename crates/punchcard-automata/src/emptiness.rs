@@ -37,6 +37,7 @@ impl Languages {
             return Ok(id == Language::EPSILON);
         }
         let transitions = self.transitions(id);
+        self.check_limit()?;
         for &target in transitions.targets() {
             if self.is_viable(target)? {
                 return Ok(false);
@@ -120,6 +121,7 @@ impl Languages {
             }
             self.check_limit()?;
             let transitions = self.transitions(state);
+            self.check_limit()?;
             for (lo, hi, target) in transitions.over(0, crate::charset::MAX) {
                 // Only states that lead to a text are followed, so in an infinite language there always is one more.
                 if self.is_viable(target)? {
@@ -182,7 +184,7 @@ impl Languages {
         let mut queue = BinaryHeap::new();
         queue.push((Reverse(self.facts(id).min_len), 0u32, Reverse(0), id));
         from.insert(id, (id, 0));
-        let budget = self.nodes.len() + self.max_states;
+        let budget = self.nodes.len().saturating_add(self.max_states);
         let before = self.work;
         let mut relaxed = false;
         while let Some((_, depth, _, state)) = queue.pop() {
@@ -217,6 +219,7 @@ impl Languages {
                 }
             }
             let transitions = self.transitions(state);
+            self.check_limit()?;
             for (lo, hi, target) in transitions.over(0, crate::charset::MAX) {
                 if target == Language::EMPTY {
                     continue;

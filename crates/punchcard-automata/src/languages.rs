@@ -467,7 +467,19 @@ impl Languages {
 
     /// Exactly this text.
     pub fn literal(&mut self, text: &str) -> Language {
-        self.texts([text])
+        // A list of texts looks at all that is left of them for each character; a long text is a sequence of parts.
+        const PART: usize = 1_000;
+        if text.len() <= PART {
+            return self.texts([text]);
+        }
+        let (mut parts, mut rest) = (Vec::new(), text);
+        while !rest.is_empty() {
+            let at = (rest.len().min(PART)..=rest.len()).find(|&at| rest.is_char_boundary(at)).unwrap_or(rest.len());
+            let (part, behind) = rest.split_at(at);
+            parts.push(self.texts([part]));
+            rest = behind;
+        }
+        self.sequence(parts)
     }
 
     /// Exactly these texts.

@@ -131,6 +131,7 @@ impl Leaves {
             }
         }
         let next = self.compute(languages, leaf, byte)?;
+        languages.check_limit()?;
         let row = self.rows[leaf.0 as usize].get_or_insert_with(|| Box::new([LeafId::UNKNOWN; 256]));
         row[usize::from(byte)] = next.0;
         Ok(next)
