@@ -116,7 +116,7 @@ fn ignored_terminals_follow_terminals_in_rules() {
     let printed = read("start: A \"b\" c /d/\nc: A+\nA: B \"x\"\nB: \"y\"\n%ignore \" \" | B\n%ignore /#.*/");
     for line in [
         "root ::= _ignore start",
-        r##"_ignore ::= (" " | B | @longest(@regex("#.*", python)))*"##,
+        r##"_ignore ::= (@longest(" " | B) | @longest(@regex("#.*", python)))*"##,
         r#"start ::= A _ignore "b" _ignore c @regex("d", python) _ignore"#,
         "c ::= (A _ignore)+",
         r#"A ::= B "x""#,
