@@ -49,7 +49,7 @@ impl SchemaError {
 
 impl From<punchcard_automata::LimitExceeded> for SchemaError {
     fn from(e: punchcard_automata::LimitExceeded) -> Self {
-        SchemaError::limit(e.limit, e.value, "", "Simplify the patterns and bounds of the schema, or raise the limit")
+        SchemaError::limit(e.limit, e.value, "", "Simplify patterns, terminals and bounds, or raise the limit")
     }
 }
 

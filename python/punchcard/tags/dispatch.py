@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -201,7 +202,14 @@ class _FreeText:
 
     def fires(self, mark: str) -> bool:
         """Whether ``mark`` can be the first to be complete: not if another one ends inside it."""
-        return not any(other in mark[:-1] for other in (*self.triggers, *self.ends))
+        inside = mark[:-1]
+        parts = (inside[i:j] for i in range(len(inside)) for j in range(i + 1, len(inside) + 1))
+        return self.marks.isdisjoint(parts)
+
+    @cached_property
+    def marks(self) -> frozenset[str]:
+        """Whatever free text ends with."""
+        return frozenset((*self.triggers, *self.ends))
 
     def up_to(self, mark: str) -> Expr:
         """Free text, and ``mark`` as the first of all marks to be complete."""

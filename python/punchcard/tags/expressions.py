@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -32,10 +33,8 @@ def sequence(*parts: Expr) -> Expr:
 
 def choice(alternatives: Iterable[Expr]) -> Expr:
     """Any of them; of equal ones only the first is kept."""
-    kept: list[Expr] = []
-    for alternative in alternatives:
-        if alternative not in kept:
-            kept.append(alternative)
+    # Told apart by their JSON text: there may be thousands.
+    kept = list({json.dumps(alternative): alternative for alternative in alternatives}.values())
     if not kept:
         return "nothing"
     return kept[0] if len(kept) == 1 else {"choice": kept}
