@@ -258,7 +258,7 @@ class _DeepGrammar(Grammar):
         self._text = text
 
     @property
-    def _expr(self) -> Expr:  # type: ignore[override]
+    def _expr(self) -> Expr:
         raise _too_deep()
 
     def _json(self) -> str:
