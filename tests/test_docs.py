@@ -10,7 +10,7 @@ import pytest
 DOCS = Path(__file__).parent.parent / "docs"
 
 
-@pytest.mark.parametrize("name", ["compat.md", "json-schema.md", "matcher.md", "structural-tags.md"])
+@pytest.mark.parametrize("name", ["compat.md", "grammars.md", "json-schema.md", "matcher.md", "structural-tags.md"])
 def test_examples(name: str) -> None:
     if name == "compat.md":
         pytest.importorskip("torch", reason="torch is not installed")
