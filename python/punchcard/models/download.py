@@ -171,10 +171,13 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
 
 
 def _largest_wheel(folder: Path) -> int:
+    """The bytes of the largest wheel within, as far as pip has come; it removes folders while we look."""
     size = 0
-    for file in folder.rglob("*.whl"):
-        with contextlib.suppress(OSError):
-            size = max(size, file.stat().st_size)
+    for inner, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(".whl"):
+                with contextlib.suppress(OSError):
+                    size = max(size, os.stat(os.path.join(inner, name)).st_size)
     return size
 
 
