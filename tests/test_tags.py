@@ -266,7 +266,6 @@ def test_a_format_admits_its_texts_and_no_others(name: str) -> None:
     check(*FORMATS[name])
 
 
-@pytest.mark.skipif(not hasattr(punchcard._core, "parse_lark"), reason="this build reads no Lark")
 def test_lark_is_a_format_of_its_own_and_a_syntax_of_grammar() -> None:
     for form in ({"type": "lark"}, {"type": "grammar", "syntax": "lark"}):
         check({**form, "grammar": 'start: "a" start "b" | "c"'}, ["c", "aacbb"], ["", "ac"])
