@@ -312,6 +312,8 @@ proptest! {
                 if is_search { tree.found(&text) } else { tree.matches(&text) }
             };
             match ours.languages.example(language).unwrap() {
+                // Other line ends are as good as a line feed for `.` and `$`, but not for `\n`.
+                Some(example) if example.contains(['\r', '\u{2028}', '\u{2029}']) => {}
                 Some(example) => prop_assert!(test(&example), "{:?}", example),
                 None => {
                     for text in &texts {
