@@ -3,6 +3,7 @@
 //! A configuration is what has been read so far, up to equivalence: the set of all ways to read it. Equal pasts are equal
 //! ids, and the configuration after each byte is remembered, so what is visited again costs one look-up.
 
+use crate::row::Row;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::hash::Hash;
@@ -14,54 +15,6 @@ pub struct ConfigId(pub(crate) u32);
 impl ConfigId {
     /// No way on.
     pub const DEAD: ConfigId = ConfigId(0);
-}
-
-/// What is known of the steps of a configuration. Most are only passed through by a byte or two; a table of all 256 is
-/// made for those that are met often.
-#[derive(Debug)]
-enum Row {
-    Few(Vec<(u8, ConfigId)>),
-    All(Box<[u32; 256]>),
-}
-
-impl Default for Row {
-    fn default() -> Self {
-        Row::Few(Vec::new())
-    }
-}
-
-impl Row {
-    const FEW: usize = 8;
-    const UNKNOWN: u32 = u32::MAX;
-
-    fn get(&self, byte: u8) -> Option<ConfigId> {
-        match self {
-            Row::Few(steps) => steps.iter().find(|(b, _)| *b == byte).map(|&(_, next)| next),
-            Row::All(row) => Some(row[usize::from(byte)]).filter(|&next| next != Row::UNKNOWN).map(ConfigId),
-        }
-    }
-
-    fn set(&mut self, byte: u8, next: ConfigId) {
-        match self {
-            Row::Few(steps) if steps.len() < Row::FEW => steps.push((byte, next)),
-            Row::Few(steps) => {
-                let mut row = Box::new([Row::UNKNOWN; 256]);
-                for &(b, known) in steps.iter() {
-                    row[usize::from(b)] = known.0;
-                }
-                row[usize::from(byte)] = next.0;
-                *self = Row::All(row);
-            }
-            Row::All(row) => row[usize::from(byte)] = next.0,
-        }
-    }
-
-    fn memory_size(&self) -> usize {
-        match self {
-            Row::Few(steps) => 24 + 8 * steps.capacity(),
-            Row::All(_) => 1048,
-        }
-    }
 }
 
 /// Configurations made of readings `R`.
@@ -102,11 +55,11 @@ impl<R: Copy + Ord + Hash> Configs<R> {
     }
 
     pub(crate) fn known_step(&self, config: ConfigId, byte: u8) -> Option<ConfigId> {
-        self.rows[config.0 as usize].get(byte)
+        self.rows[config.0 as usize].get(byte).map(ConfigId)
     }
 
     pub(crate) fn remember_step(&mut self, config: ConfigId, byte: u8, next: ConfigId) {
-        self.rows[config.0 as usize].set(byte, next);
+        self.rows[config.0 as usize].set(byte, next.0);
     }
 
     /// How many there are.

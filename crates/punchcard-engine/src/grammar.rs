@@ -2,8 +2,8 @@
 
 use crate::automaton::ConfigId;
 use crate::budget::Budgets;
+use crate::bytes::ByteSet;
 use crate::error::CompileError;
-use crate::leaf::Bytes;
 use crate::mask::{Mask, set};
 use crate::options::{JsonOptions, Limits};
 use crate::rules::events::{Teller, Telling};
@@ -120,7 +120,7 @@ impl Machine {
     }
 
     /// Adds the bytes that may come next, and perhaps some that may not.
-    fn possible_bytes(&mut self, config: ConfigId, out: &mut Bytes) -> Result<(), SchemaError> {
+    fn possible_bytes(&mut self, config: ConfigId, out: &mut ByteSet) -> Result<(), SchemaError> {
         match self {
             Machine::Json(machine) => machine.possible_bytes(config, out),
             Machine::Rules(machine) => machine.possible_bytes(config, out),
@@ -359,10 +359,10 @@ impl CompiledGrammar {
         let machine = &mut self.lock().machine;
         let (mut at, mut out) = (config, Vec::new());
         while out.len() < most && !machine.is_accepting(at)? && !machine.asks_for_tokens(at)? {
-            let mut possible = [false; 256];
+            let mut possible = ByteSet::default();
             machine.possible_bytes(at, &mut possible)?;
             let mut only = None;
-            for byte in (0..=255u8).filter(|&byte| possible[usize::from(byte)]) {
+            for byte in possible.iter() {
                 let next = machine.step(at, byte)?;
                 if next != ConfigId::DEAD {
                     if only.is_some() {

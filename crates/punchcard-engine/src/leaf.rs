@@ -4,7 +4,11 @@
 //! remembers what it has of the character so far; it is alive only if some character that can still come of it leads on.
 //! Strings end with their closing quote; raw leaves end wherever their language has the text read so far.
 
+use crate::bytes::ByteSet;
+use crate::row::Row;
+use crate::vocabulary::Vocabulary;
 use hashbrown::HashMap;
+use punchcard_automata::languages::UNBOUNDED;
 use punchcard_automata::{Language, Languages, LimitExceeded};
 use rustc_hash::FxBuildHasher;
 
@@ -28,7 +32,6 @@ impl LeafId {
     pub const DEAD: LeafId = LeafId(0);
     /// The closing quote was read.
     pub const CLOSED: LeafId = LeafId(1);
-    const UNKNOWN: u32 = u32::MAX;
 }
 
 /// What was read of a character.
@@ -75,12 +78,14 @@ enum Byte {
 pub struct Leaves {
     states: Vec<State>,
     ids: HashMap<State, LeafId, FxBuildHasher>,
-    rows: Vec<Option<Box<[u32; 256]>>>,
+    rows: Vec<Row>,
+    live: HashMap<LeafId, ByteSet, FxBuildHasher>,
 }
 
 impl Default for Leaves {
     fn default() -> Self {
-        let mut leaves = Leaves { states: Vec::new(), ids: HashMap::default(), rows: Vec::new() };
+        let mut leaves =
+            Leaves { states: Vec::new(), ids: HashMap::default(), rows: Vec::new(), live: HashMap::default() };
         let nothing = |encoding| State { language: Language::EMPTY, encoding, partial: Partial::Nothing };
         leaves.intern(nothing(Encoding::Raw));
         leaves.intern(nothing(Encoding::Minimal));
@@ -96,7 +101,7 @@ impl Leaves {
         let id = LeafId(self.states.len() as u32);
         self.states.push(state);
         self.ids.insert(state, id);
-        self.rows.push(None);
+        self.rows.push(Row::default());
         id
     }
 
@@ -114,9 +119,21 @@ impl Leaves {
         (state.partial == Partial::Nothing).then_some((state.language, state.encoding))
     }
 
+    /// What tells leaves between two characters apart in all grammars, and where in a trie they are.
+    pub(crate) fn key(&self, languages: &Languages, leaf: LeafId, node: usize) -> (u64, u8, u32) {
+        let State { language, encoding, .. } = self.states[leaf.0 as usize];
+        (languages.fingerprint(language), encoding as u8, node as u32)
+    }
+
+    /// How the characters of a leaf are written.
+    pub fn encoding(&self, leaf: LeafId) -> Encoding {
+        self.states[leaf.0 as usize].encoding
+    }
+
     /// Bytes on the heap.
     pub fn memory_size(&self) -> usize {
-        self.states.len() * 96 + self.rows.iter().flatten().count() * 1024
+        let rows: usize = self.rows.iter().map(Row::memory_size).sum();
+        self.states.len() * 72 + self.live.len() * 48 + rows
     }
 
     /// The leaf after one more byte, and `CLOSED` after a closing quote.
@@ -124,16 +141,12 @@ impl Leaves {
         if leaf <= LeafId::CLOSED {
             return Ok(LeafId::DEAD);
         }
-        if let Some(row) = &self.rows[leaf.0 as usize] {
-            let next = row[usize::from(byte)];
-            if next != LeafId::UNKNOWN {
-                return Ok(LeafId(next));
-            }
+        if let Some(next) = self.rows[leaf.0 as usize].get(byte) {
+            return Ok(LeafId(next));
         }
         let next = self.compute(languages, leaf, byte)?;
         languages.check_limit()?;
-        let row = self.rows[leaf.0 as usize].get_or_insert_with(|| Box::new([LeafId::UNKNOWN; 256]));
-        row[usize::from(byte)] = next.0;
+        self.rows[leaf.0 as usize].set(byte, next.0);
         Ok(next)
     }
 
@@ -166,32 +179,59 @@ impl Leaves {
         })
     }
 
-    /// Adds the bytes that may come next, and perhaps some that may not.
-    pub(crate) fn possible_bytes(
-        &self,
-        languages: &mut Languages,
-        leaf: LeafId,
-        out: &mut Bytes,
-    ) -> Result<(), LimitExceeded> {
-        let Some((language, encoding)) = self.language(leaf) else {
-            out.fill(true);
-            return Ok(());
-        };
-        let in_string = encoding != Encoding::Raw;
-        if in_string && languages.is_nullable(language) {
-            out[usize::from(b'"')] = true;
+    /// The bytes that may come next, and perhaps some that may not.
+    pub(crate) fn live(&mut self, languages: &mut Languages, leaf: LeafId) -> Result<ByteSet, LimitExceeded> {
+        if leaf <= LeafId::CLOSED {
+            return Ok(ByteSet::default());
         }
-        let transitions = languages.transitions(language);
-        for (lo, hi, target) in transitions.over(0, 0x10_FFFF) {
+        if let Some(&known) = self.live.get(&leaf) {
+            return Ok(known);
+        }
+        let State { language, encoding, partial } = self.states[leaf.0 as usize];
+        let mut out = ByteSet::default();
+        match partial {
+            Partial::Nothing => {}
+            Partial::Utf8 { .. } => {
+                out.insert_range(0x80, 0xBF);
+                return Ok(out);
+            }
+            _ => return Ok(ByteSet::ALL),
+        }
+        let in_string = encoding != Encoding::Raw;
+        for (lo, hi, target) in languages.transitions(language).over(0, 0x10_FFFF) {
             if !languages.is_viable(target)? {
                 continue;
             }
-            if in_string && (encoding == Encoding::Escaped || lo <= u32::from(b'\\')) {
-                out[usize::from(b'\\')] = true;
+            out.insert_range(first_byte(lo), first_byte(hi));
+            let escapes = candidates(Partial::Backslash, encoding);
+            if in_string && escapes.into_iter().flatten().any(|(first, last)| first <= hi && lo <= last) {
+                out.insert(b'\\');
             }
-            out[usize::from(first_byte(lo))..=usize::from(first_byte(hi))].fill(true);
         }
-        Ok(())
+        if in_string {
+            (0..0x20).for_each(|byte| out.remove(byte));
+            out.remove(b'"');
+            if languages.is_nullable(language) {
+                out.insert(b'"');
+            }
+        }
+        self.live.insert(leaf, out);
+        Ok(out)
+    }
+
+    /// The bytes after which a leaf may differ from one of all texts after the same byte.
+    pub(crate) fn exceptions(&self, languages: &mut Languages, leaf: LeafId) -> ByteSet {
+        let Some((language, _)) = self.language(leaf) else { return ByteSet::ALL };
+        let mut out = ByteSet::default();
+        for (lo, hi, target) in languages.transitions(language).over(0, 0x10_FFFF) {
+            if target != Language::ALL {
+                out.insert_range(first_byte(lo), first_byte(hi));
+            }
+        }
+        // Which characters an escape may stand for is found out behind the backslash.
+        out.insert(b'\\');
+        out.insert(b'"');
+        out
     }
 
     /// Bytes that complete a character or an escape, the leaf after them, and the character.
@@ -296,9 +336,6 @@ fn read(partial: Partial, encoding: Encoding, byte: u8) -> Byte {
     }
 }
 
-/// For each byte, whether it may come next.
-pub(crate) type Bytes = [bool; 256];
-
 /// The first byte of a character in UTF-8; it grows with the character.
 fn first_byte(c: u32) -> u8 {
     match c {
@@ -358,6 +395,26 @@ fn candidates(partial: Partial, encoding: Encoding) -> [Option<(u32, u32)>; 6] {
         }
     }
     out
+}
+
+/// A run of characters whose bounds lie farther away than any token reaches is, to one token, a run without bounds.
+pub(crate) fn within_a_token(
+    vocabulary: &Vocabulary,
+    languages: &mut Languages,
+    leaves: &mut Leaves,
+    leaf: LeafId,
+) -> LeafId {
+    let longest = vocabulary.trie.max_depth() as u32 + 1;
+    let Some((language, encoding)) = leaves.language(leaf) else { return leaf };
+    let Some((set, min, max)) = languages.as_run(language) else { return leaf };
+    if min <= longest && (max <= longest || max == UNBOUNDED) {
+        return leaf;
+    }
+    let set = set.clone();
+    let set = languages.set(set);
+    let max = if max > longest { UNBOUNDED } else { max };
+    let language = languages.repeat(set, min.min(longest), max);
+    leaves.start(language, encoding)
 }
 
 #[cfg(test)]

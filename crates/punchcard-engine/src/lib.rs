@@ -8,6 +8,7 @@
 pub mod automaton;
 pub mod batch;
 mod budget;
+mod bytes;
 pub mod error;
 pub mod grammar;
 pub mod json;
@@ -15,6 +16,7 @@ pub mod leaf;
 pub mod mask;
 pub mod matcher;
 pub mod options;
+mod row;
 pub mod rules;
 mod serial;
 pub mod trie;

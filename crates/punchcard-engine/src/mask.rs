@@ -47,6 +47,14 @@ impl Mask {
         }
     }
 
+    /// Adds it to a row.
+    pub(crate) fn add_to(&self, words: &mut [u32]) {
+        match self {
+            Mask::Few(ids) => ids.iter().for_each(|&id| set(words, id)),
+            Mask::Dense(row) => row.iter().zip(words).for_each(|(from, to)| *to |= from),
+        }
+    }
+
     pub(crate) fn memory_size(&self) -> usize {
         match self {
             Mask::Few(row) | Mask::Dense(row) => 4 * row.len() + 32,

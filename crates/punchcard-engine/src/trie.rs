@@ -1,7 +1,10 @@
 //! A flat trie of byte strings, each with the ids of the tokens that it spells.
 //!
 //! Nodes are laid out in depth-first order. A node knows where its subtree ends, so skipping it is one assignment, and
-//! the tokens of any subtree are one slice, as they are stored in the same order.
+//! the tokens of any subtree are one slice, as they are stored in the same order. The bytes of a node's children are a slice,
+//! too: where few bytes may follow, the others are passed over without looking at their nodes.
+
+use std::ops::Range;
 
 /// One node; the root is not stored.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +25,10 @@ pub struct Trie {
     nodes: Vec<TrieNode>,
     tokens: Vec<u32>,
     max_depth: usize,
+    /// Where the children of each node begin in the lists of children; those of the root come last.
+    child_starts: Vec<u32>,
+    child_bytes: Vec<u8>,
+    child_nodes: Vec<u32>,
 }
 
 impl Trie {
@@ -33,7 +40,7 @@ impl Trie {
         let mut trie = Trie {
             nodes: Vec::with_capacity(2 * sorted.len()),
             tokens: Vec::with_capacity(sorted.len()),
-            max_depth: 0,
+            ..Trie::default()
         };
         let mut open: Vec<u32> = Vec::new();
         let mut previous: &[u8] = b"";
@@ -51,7 +58,60 @@ impl Trie {
         trie.close(&mut open, 0);
         trie.max_depth = trie.nodes.iter().map(|n| usize::from(n.depth)).max().unwrap_or(0);
         trie.nodes.shrink_to_fit();
+        trie.list_children();
         trie
+    }
+
+    fn list_children(&mut self) {
+        let root = self.nodes.len();
+        let mut starts = vec![0u32; root + 2];
+        // A child's place is known once the children of all nodes before its parent are counted.
+        let mut path = vec![root; self.max_depth + 1];
+        let mut parents = Vec::with_capacity(root);
+        for (i, node) in self.nodes.iter().enumerate() {
+            let depth = usize::from(node.depth);
+            path[depth] = i;
+            parents.push(path[depth - 1] as u32);
+            starts[path[depth - 1] + 1] += 1;
+        }
+        for i in 0..=root {
+            starts[i + 1] += starts[i];
+        }
+        let mut next = starts.clone();
+        self.child_bytes = vec![0; root];
+        self.child_nodes = vec![0; root];
+        for (i, &parent) in parents.iter().enumerate() {
+            let place = &mut next[parent as usize];
+            self.child_bytes[*place as usize] = self.nodes[i].byte;
+            self.child_nodes[*place as usize] = i as u32;
+            *place += 1;
+        }
+        self.child_starts = starts;
+    }
+
+    /// What stands for the root, which is not stored, where a node is asked for.
+    pub fn root(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The children of a node: a range of places in the lists of children.
+    pub fn children(&self, node: usize) -> Range<usize> {
+        self.child_starts[node] as usize..self.child_starts[node + 1] as usize
+    }
+
+    /// The byte on the edge to a child, by its place.
+    pub fn child_byte(&self, place: usize) -> u8 {
+        self.child_bytes[place]
+    }
+
+    /// The node of a child, by its place.
+    pub fn child_node(&self, place: usize) -> usize {
+        self.child_nodes[place] as usize
+    }
+
+    /// How many nodes are in the subtree of a node, without it.
+    pub fn nodes_below(&self, node: usize) -> usize {
+        self.nodes.get(node).map_or(self.nodes.len(), |at| at.end as usize - node - 1)
     }
 
     fn close(&mut self, open: &mut Vec<u32>, depth: usize) {
@@ -66,6 +126,11 @@ impl Trie {
         &self.nodes
     }
 
+    /// The tokens of all strings.
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
     /// The tokens that end exactly at a node.
     pub fn tokens_at(&self, node: usize) -> &[u32] {
         let end = self.nodes.get(node + 1).map_or(self.tokens.len(), |next| next.first as usize);
@@ -78,6 +143,16 @@ impl Trie {
         &self.tokens[self.nodes[node].first as usize..end]
     }
 
+    /// The tokens in the subtree of a node, without those of the node itself.
+    pub fn tokens_below(&self, node: usize) -> &[u32] {
+        &self.tokens_under(node)[self.tokens_at(node).len()..]
+    }
+
+    /// The length of the string that ends at a node.
+    pub fn depth(&self, node: usize) -> usize {
+        self.nodes.get(node).map_or(0, |node| usize::from(node.depth))
+    }
+
     /// The length of the longest string.
     pub fn max_depth(&self) -> usize {
         self.max_depth
@@ -85,7 +160,7 @@ impl Trie {
 
     /// Bytes on the heap.
     pub fn memory_size(&self) -> usize {
-        self.nodes.len() * size_of::<TrieNode>() + self.tokens.len() * 4
+        self.nodes.len() * size_of::<TrieNode>() + self.tokens.len() * 4 + self.child_nodes.len() * 9
     }
 }
 
@@ -104,5 +179,12 @@ mod tests {
         assert_eq!(trie.tokens_under(0), &[1, 0, 4, 2]);
         assert_eq!(trie.nodes()[0].end, 3);
         assert_eq!(trie.tokens_under(3), &[3]);
+        let children = |node| -> Vec<(u8, usize)> {
+            trie.children(node).map(|place| (trie.child_byte(place), trie.child_node(place))).collect()
+        };
+        assert_eq!(children(trie.root()), [(b'a', 0), (b'b', 3)]);
+        assert_eq!(children(1), [(b'c', 2)]);
+        assert_eq!(children(3), []);
+        assert_eq!((trie.nodes_below(trie.root()), trie.nodes_below(0)), (4, 2));
     }
 }

@@ -1,11 +1,12 @@
 //! A model's vocabulary: the bytes of each token, as a trie, and which ids are special.
 
-use crate::json::mask::LeafMask;
+use crate::json::leaf_mask::{LeafMask, RunMask};
 use crate::rules::mask::TerminalMask;
 use crate::trie::Trie;
 use hashbrown::HashMap;
 use punchcard_automata::CharSet;
 use rustc_hash::FxBuildHasher;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Why a vocabulary was refused.
@@ -29,11 +30,13 @@ pub struct Vocabulary {
     special: Box<[u32]>,
     pub(crate) trie: Trie,
     alphabet: Option<CharSet>,
-    /// Masks inside strings depend on the language of the string alone, so they are shared by all grammars. The key is a
-    /// structural hash of the language.
-    pub(crate) leaf_masks: Shared<LeafMask>,
+    /// Masks inside strings and numbers depend on their language alone, so they are shared by all grammars. The key is a
+    /// structural hash of the language, how it is written, and the node of the trie where the value begins.
+    pub(crate) leaf_masks: Shared<(u64, u8, u32), LeafMask>,
+    /// The same for strings of which only the length is bounded.
+    pub(crate) run_masks: Shared<(u64, u8, u32), RunMask>,
     /// The same for terminals of grammars.
-    pub(crate) terminal_masks: Shared<TerminalMask>,
+    pub(crate) terminal_masks: Shared<u64, TerminalMask>,
 }
 
 impl Vocabulary {
@@ -84,6 +87,7 @@ impl Vocabulary {
             trie,
             alphabet,
             leaf_masks: Shared::default(),
+            run_masks: Shared::default(),
             terminal_masks: Shared::default(),
         })
     }
@@ -198,27 +202,44 @@ impl Vocabulary {
 
 /// Masks that all grammars of a vocabulary share, by key.
 #[derive(Debug)]
-pub(crate) struct Shared<M>(Mutex<HashMap<u64, Arc<M>, FxBuildHasher>>);
+pub(crate) struct Shared<K, M>(Mutex<Masks<K, M>>);
 
-impl<M> Default for Shared<M> {
+#[derive(Debug)]
+struct Masks<K, M> {
+    by_key: HashMap<K, Arc<M>, FxBuildHasher>,
+    bytes: usize,
+}
+
+/// Most bytes of masks of one kind that a vocabulary keeps.
+const SHARED_BYTES: usize = 16 << 20;
+
+impl<K, M> Default for Shared<K, M> {
     fn default() -> Self {
-        Shared(Mutex::default())
+        Shared(Mutex::new(Masks { by_key: HashMap::default(), bytes: 0 }))
     }
 }
 
-impl<M> Shared<M> {
+impl<K: Copy + Eq + Hash, M> Shared<K, M> {
     /// The mask under a key, built if it is not there yet.
-    pub(crate) fn get<E>(&self, key: u64, build: impl FnOnce() -> Result<M, E>) -> Result<Arc<M>, E> {
-        if let Some(mask) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+    pub(crate) fn get<E>(
+        &self,
+        key: K,
+        memory_size: impl FnOnce(&M) -> usize,
+        build: impl FnOnce() -> Result<M, E>,
+    ) -> Result<Arc<M>, E> {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mask) = lock().by_key.get(&key) {
             return Ok(mask.clone());
         }
         let mask = Arc::new(build()?);
-        let mut masks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A mask of 128,000 tokens is 16 kB: at most some 16 MB.
-        if masks.len() >= 1_000 {
-            masks.clear();
+        let bytes = memory_size(&mask) + size_of::<(K, M)>();
+        let masks = &mut *lock();
+        if masks.bytes + bytes > SHARED_BYTES {
+            masks.by_key.clear();
+            masks.bytes = 0;
         }
-        masks.insert(key, mask.clone());
+        masks.bytes += bytes;
+        masks.by_key.insert(key, mask.clone());
         Ok(mask)
     }
 }

@@ -8,7 +8,7 @@ use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, NO_END, Node, Type};
 
 /// An array that is being read, between two items.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ArrayState {
     pub(crate) residual: Formula,
     pub(crate) index: u32,

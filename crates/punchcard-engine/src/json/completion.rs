@@ -27,11 +27,11 @@ impl Machine {
     pub(super) fn completion_of(&mut self, start: Reading) -> Result<Option<Vec<u8>>, SchemaError> {
         let (mut reading, mut out) = (start, Vec::new());
         loop {
-            let piece = match self.frame(reading.stack) {
+            let piece = match reading.frame {
                 Frame::End { .. } => return Ok(Some(out)),
                 Frame::Text { leaf } => self.rest_of_string(leaf, None)?,
                 Frame::Key { state, leaf, typed } => {
-                    let typed = self.typed_name(typed);
+                    let typed = self.typed.name(typed);
                     self.rest_of_string(leaf, Some((state, &typed)))?
                 }
                 Frame::Scalar { leaf } => self.rest_of_scalar(leaf)?,
@@ -68,7 +68,7 @@ impl Machine {
         let mut best: Option<(u32, Reading)> = None;
         for mut reading in readings {
             // A number or word that is complete is left, as there is no byte that would end it.
-            if let Frame::Scalar { leaf } = self.frame(reading.stack)
+            if let Frame::Scalar { leaf } = reading.frame
                 && self.is_complete(leaf)
             {
                 reading = self.leave(reading)?;

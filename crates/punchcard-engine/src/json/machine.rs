@@ -1,68 +1,51 @@
 //! The byte machine of JSON: what has been read so far, up to equivalence, as a lazy automaton.
 //!
-//! A configuration is a set of stacks; a stack is a frame on top of another stack. Frames, stacks and configurations are
-//! interned, so equal pasts are equal ids, and `step` remembers the configuration after each byte. Inside of strings, in
-//! loops over items and in equal objects the machine comes back to known ids, and a step is one look-up.
+//! A configuration is a set of readings; a reading is a frame on top of a stack of frames. Stacks and configurations are
+//! interned, so equal pasts are equal ids; the frame on top changes with nearly every byte, so it is not. `step` remembers
+//! the configuration after each byte: inside of strings, in loops over items and in equal objects the machine comes back to
+//! known ids, and a step is one look-up.
 //!
 //! A frame exists only if what is left of it can be finished, so every configuration can be completed.
 
+use super::names::{TypedId, TypedTexts};
 use crate::automaton::{ConfigId, Configs};
-use crate::leaf::{Bytes, Encoding, LeafId, Leaves};
+use crate::bytes::ByteSet;
+use crate::leaf::{Encoding, LeafId, Leaves};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use punchcard_automata::{Language, Languages};
-use punchcard_schema::example::escaped;
+use punchcard_schema::object::Move;
 use punchcard_schema::{Algebra, ArrayState, Formula, ObjectState, SchemaError};
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
-type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
+pub(super) type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
 
 /// A stack: a frame on top of another stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StackId(u32);
 
-/// A text as far as it was typed: the id of a chain of characters or bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct TypedId(u32);
-
-impl TypedId {
-    const EMPTY: TypedId = TypedId(0);
-    /// Nothing is being noted.
-    const NONE: TypedId = TypedId(u32::MAX);
-}
-
 /// One way to read the text so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Reading {
-    pub(crate) stack: StackId,
+    /// What is being read.
+    pub(crate) frame: Frame,
+    /// What is around it.
+    pub(crate) parent: StackId,
     /// Within an item that must be compared with others: its text, without white space between tokens. Of arrays within
     /// each other this is the item of the outermost.
-    noted: TypedId,
+    pub(super) noted: TypedId,
 }
 
 impl Reading {
-    /// The same text, read up to another frame.
-    pub(crate) fn behind(self, stack: StackId) -> Reading {
-        Reading { stack, ..self }
-    }
-
     /// Whether what is read matters beyond the frames of the stack.
     pub(crate) fn is_noted(self) -> bool {
         self.noted != TypedId::NONE
     }
 }
 
-/// A typed text: all of it but the last character, that character, and how many there are.
-#[derive(Clone, Copy, Debug)]
-struct Typed {
-    before: TypedId,
-    last: u32,
-    length: u32,
-}
-
 /// Where in an array or object the machine stands, between its values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Phase {
     /// After the opening bracket.
     Start,
@@ -73,7 +56,7 @@ pub(crate) enum Phase {
 }
 
 /// What is being read. `space` is what is left of the white space that may stand here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Frame {
     /// Nothing but white space until the end of the text.
     End {
@@ -130,6 +113,18 @@ impl Frame {
         Some(self)
     }
 
+    /// What is left of the white space that may stand here.
+    fn space(&self) -> Language {
+        match *self {
+            Frame::End { space }
+            | Frame::Value { space, .. }
+            | Frame::Object { space, .. }
+            | Frame::Colon { space, .. }
+            | Frame::Array { space, .. } => space,
+            Frame::Text { .. } | Frame::Key { .. } | Frame::Scalar { .. } => Language::EPSILON,
+        }
+    }
+
     /// The same frame after white space.
     fn with_space(self, rest: Language) -> Frame {
         let mut frame = self;
@@ -171,26 +166,25 @@ struct Stack {
 pub struct Machine {
     pub(crate) algebra: Algebra,
     pub(crate) leaves: Leaves,
-    spelling: Spelling,
+    pub(super) spelling: Spelling,
     limits: MachineLimits,
     stacks: Vec<Stack>,
     stack_ids: FxMap<(Frame, StackId), StackId>,
     configs: Configs<Reading>,
-    typed: Vec<Typed>,
-    typed_ids: FxMap<(TypedId, u32), TypedId>,
+    pub(super) typed: TypedTexts,
     /// Where names lead that are like many others.
-    after_classes: FxMap<(ObjectState, u32, StackId), ConfigId>,
+    pub(super) class_moves: FxMap<(ObjectState, u32), Arc<[Move]>>,
     /// The first beginning of each kind of names.
-    name_kinds: FxMap<(ObjectState, Vec<Language>), TypedId>,
+    pub(super) name_kinds: FxMap<(ObjectState, Vec<Language>), TypedId>,
     /// What completes those.
-    completions: FxMap<StackId, Option<Arc<[u8]>>>,
+    pub(super) completions: FxMap<Reading, Option<Arc<[u8]>>>,
     start: ConfigId,
 }
 
 /// Limits on what texts build up; those that visit fewer states never notice.
 #[derive(Clone, Copy, Debug)]
 pub struct MachineLimits {
-    /// Stacks that one grammar may build (8 million are some 2 GB of memory).
+    /// States that one grammar may build (8 million are some 2 GB of memory).
     pub max_states: usize,
     /// Ways in which one text may be read at once.
     pub max_readings: usize,
@@ -221,16 +215,15 @@ impl Machine {
             stacks: Vec::new(),
             stack_ids: FxMap::default(),
             configs: Configs::new(),
-            typed: vec![Typed { before: TypedId(0), last: 0, length: 0 }],
-            typed_ids: FxMap::default(),
-            after_classes: FxMap::default(),
+            typed: TypedTexts::default(),
+            class_moves: FxMap::default(),
             name_kinds: FxMap::default(),
             completions: FxMap::default(),
             start: ConfigId::DEAD,
         };
-        let end = machine.push(Frame::End { space: spelling.outer_space }, BOTTOM);
-        let value = machine.push(Frame::Value { formula, space: spelling.outer_space }, end);
-        machine.start = machine.config(&mut vec![Reading { stack: value, noted: TypedId::NONE }]);
+        let parent = machine.push(Frame::End { space: spelling.outer_space }, BOTTOM);
+        let frame = Frame::Value { formula, space: spelling.outer_space };
+        machine.start = machine.config(&mut vec![Reading { frame, parent, noted: TypedId::NONE }]);
         machine
     }
 
@@ -245,22 +238,25 @@ impl Machine {
             + self.leaves.memory_size()
             + self.configs.memory_size()
             + self.stacks.len() * 128
-            + self.typed.len() * 32
+            + self.typed.memory_size()
     }
 
     pub(crate) fn readings_of(&self, config: ConfigId) -> &[Reading] {
         self.configs.readings(config)
     }
 
-    pub(crate) fn frame(&self, stack: StackId) -> Frame {
-        self.stacks[stack.0 as usize].frame
+    /// The frame on top of a stack is what is being read.
+    fn pop(&self, stack: StackId, noted: TypedId) -> Reading {
+        let Stack { frame, parent, .. } = self.stacks[stack.0 as usize];
+        Reading { frame, parent, noted }
     }
 
-    pub(crate) fn parent(&self, stack: StackId) -> StackId {
-        self.stacks[stack.0 as usize].parent
+    /// The reading without its frame.
+    pub(crate) fn behind(&self, reading: Reading) -> Reading {
+        self.pop(reading.parent, reading.noted)
     }
 
-    fn push(&mut self, frame: Frame, parent: StackId) -> StackId {
+    pub(super) fn push(&mut self, frame: Frame, parent: StackId) -> StackId {
         if let Some(&id) = self.stack_ids.get(&(frame, parent)) {
             return id;
         }
@@ -280,7 +276,7 @@ impl Machine {
         if let Some(next) = self.configs.known_step(config, byte) {
             return Ok(next);
         }
-        if self.stacks.len() > self.limits.max_states {
+        if self.stacks.len() + self.configs.len() + self.typed.len() > self.limits.max_states {
             let hint = "Compile the schema anew for further texts, constrain free member names, or raise the limit";
             return Err(SchemaError::limit("max_states", self.limits.max_states, "", hint));
         }
@@ -289,41 +285,40 @@ impl Machine {
             let reading = self.readings_of(config)[i];
             self.step_reading(reading, byte, &mut out)?;
         }
-        if out.len() > 1 {
-            self.join(&mut out);
-        }
-        if out.len() > self.limits.max_readings {
-            let hint = "Tell the alternatives of 'oneOf' and 'anyOf' apart by a required property, or raise the limit";
-            return Err(SchemaError::limit("max_readings", self.limits.max_readings, "", hint));
-        }
+        self.join_from(0, &mut out)?;
         let next = self.config(&mut out);
         self.configs.remember_step(config, byte, next);
         Ok(next)
     }
 
-    /// Makes one reading of those that differ only in what they ask of the rest of a value.
-    fn join(&mut self, readings: &mut Vec<Reading>) {
-        let mut places: FxMap<(Frame, StackId, TypedId), usize> = FxMap::default();
-        let mut joined: Vec<Reading> = Vec::with_capacity(readings.len());
-        for &reading in readings.iter() {
-            let (frame, parent) = (self.frame(reading.stack), self.parent(reading.stack));
-            let Some(kind) = frame.without_demands() else {
-                joined.push(reading);
-                continue;
-            };
-            match places.entry((kind, parent, reading.noted)) {
-                Entry::Vacant(place) => {
-                    place.insert(joined.len());
-                    joined.push(reading);
-                }
-                Entry::Occupied(place) => {
-                    let other = self.frame(joined[*place.get()].stack);
-                    let frame = self.either(other, frame);
-                    joined[*place.get()].stack = self.push(frame, parent);
+    /// Makes one of those readings, from the `first` on, that are equal or differ only in what they ask of the rest of a
+    /// value.
+    pub(super) fn join_from(&mut self, first: usize, readings: &mut Vec<Reading>) -> Result<(), SchemaError> {
+        if readings.len() - first > 1 {
+            let mut places: FxMap<(Frame, StackId, TypedId), usize> = FxMap::default();
+            let mut to = first;
+            for i in first..readings.len() {
+                let reading = readings[i];
+                let kind = reading.frame.without_demands().unwrap_or(reading.frame);
+                match places.entry((kind, reading.parent, reading.noted)) {
+                    Entry::Vacant(place) => {
+                        place.insert(to);
+                        readings[to] = reading;
+                        to += 1;
+                    }
+                    Entry::Occupied(place) => {
+                        let other = readings[*place.get()].frame;
+                        readings[*place.get()].frame = self.either(other, reading.frame);
+                    }
                 }
             }
+            readings.truncate(to);
         }
-        *readings = joined;
+        if readings.len() - first > self.limits.max_readings {
+            let hint = "Tell the alternatives of 'oneOf' and 'anyOf' apart by a required property, or raise the limit";
+            return Err(SchemaError::limit("max_readings", self.limits.max_readings, "", hint));
+        }
+        Ok(())
     }
 
     /// One frame for two that differ only in their demands.
@@ -346,39 +341,87 @@ impl Machine {
     }
 
     /// Adds the bytes that may come next, and perhaps some that may not.
-    pub(crate) fn possible_bytes(&mut self, config: ConfigId, out: &mut Bytes) -> Result<(), SchemaError> {
+    pub(crate) fn possible_bytes(&mut self, config: ConfigId, out: &mut ByteSet) -> Result<(), SchemaError> {
         for i in 0..self.readings_of(config).len() {
-            let leaf = match self.frame(self.readings_of(config)[i].stack) {
-                Frame::Text { leaf } | Frame::Key { leaf, .. } => Some((leaf, false)),
-                Frame::Scalar { leaf } => Some((leaf, self.is_complete(leaf))),
-                _ => None,
-            };
-            if let Some((leaf, _)) = leaf {
-                self.leaves.possible_bytes(&mut self.algebra.languages, leaf, out)?;
+            let reading = self.readings_of(config)[i];
+            self.live(reading, out)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the bytes with which a reading may go on, and perhaps some with which it may not.
+    pub(super) fn live(&mut self, reading: Reading, out: &mut ByteSet) -> Result<(), SchemaError> {
+        let space = reading.frame.space();
+        if space != Language::EPSILON {
+            out.extend(&ByteSet::from(b" \t\n\r"));
+            if !self.algebra.languages.is_nullable(space) {
+                return Ok(());
             }
-            if leaf.is_none_or(|(_, ends)| ends) {
-                b" \t\n\r{}[]\":,-0123456789tfn".iter().for_each(|&byte| out[usize::from(byte)] = true);
+        }
+        match reading.frame {
+            Frame::End { .. } => {}
+            Frame::Text { leaf } | Frame::Key { leaf, .. } => self.live_leaf(leaf, out)?,
+            Frame::Scalar { leaf } => {
+                self.live_leaf(leaf, out)?;
+                if self.is_complete(leaf) {
+                    self.live(self.behind(reading), out)?;
+                }
+            }
+            Frame::Value { formula, .. } => self.live_value(formula, out)?,
+            Frame::Colon { .. } => out.insert(b':'),
+            Frame::Object { phase, .. } => out.extend(&match phase {
+                Phase::Start => ByteSet::from(b"\"}"),
+                Phase::After => ByteSet::from(b",}"),
+                Phase::Next => ByteSet::from(b"\""),
+            }),
+            Frame::Array { phase: Phase::After, .. } => out.extend(&ByteSet::from(b",]")),
+            Frame::Array { state, phase, .. } => {
+                if phase == Phase::Start {
+                    out.insert(b']');
+                }
+                for (value, _) in self.algebra.array_moves(state)? {
+                    self.live_value(value, out)?;
+                }
             }
         }
         Ok(())
     }
 
+    fn live_leaf(&mut self, leaf: LeafId, out: &mut ByteSet) -> Result<(), SchemaError> {
+        out.extend(&self.leaves.live(&mut self.algebra.languages, leaf)?);
+        Ok(())
+    }
+
+    fn live_value(&mut self, formula: Formula, out: &mut ByteSet) -> Result<(), SchemaError> {
+        let shape = self.algebra.shape(formula)?;
+        if shape.text.is_some() {
+            out.insert(b'"');
+        }
+        if !shape.objects.is_empty() {
+            out.insert(b'{');
+        }
+        if shape.array.is_some() {
+            out.insert(b'[');
+        }
+        let leaf = self.leaves.start(shape.scalar, Encoding::Raw);
+        self.live_leaf(leaf, out)
+    }
+
     /// Whether the text may end here.
     pub fn is_accepting(&self, config: ConfigId) -> bool {
-        self.readings_of(config).iter().any(|reading| self.may_end(reading.stack))
+        self.readings_of(config).iter().any(|&reading| self.may_end(reading))
     }
 
     /// Whether the text must end here.
     pub(crate) fn is_final(&self, config: ConfigId) -> bool {
-        let ended =
-            |reading: &Reading| matches!(self.frame(reading.stack), Frame::End { space } if space == Language::EPSILON);
+        let ended = |reading: &Reading| matches!(reading.frame, Frame::End { space } if space == Language::EPSILON);
         self.readings_of(config).iter().all(ended)
     }
 
-    fn may_end(&self, stack: StackId) -> bool {
-        match self.frame(stack) {
+    pub(super) fn may_end(&self, reading: Reading) -> bool {
+        match reading.frame {
             Frame::End { space } => self.algebra.languages.is_nullable(space),
-            Frame::Scalar { leaf } => self.is_complete(leaf) && self.may_end(self.parent(stack)),
+            Frame::Scalar { leaf } => self.is_complete(leaf) && self.may_end(self.behind(reading)),
             _ => false,
         }
     }
@@ -406,31 +449,24 @@ impl Machine {
         byte: u8,
         out: &mut Vec<Reading>,
     ) -> Result<(), SchemaError> {
-        let Reading { stack, noted } = reading;
-        let parent = self.parent(stack);
-        let space = match self.frame(stack) {
-            Frame::End { space }
-            | Frame::Value { space, .. }
-            | Frame::Object { space, .. }
-            | Frame::Colon { space, .. }
-            | Frame::Array { space, .. } => space,
-            Frame::Text { .. } | Frame::Key { .. } | Frame::Scalar { .. } => Language::EPSILON,
-        };
-        if let Some(space) = self.space(space, byte) {
-            let frame = self.frame(stack).with_space(space);
-            out.push(Reading { stack: self.push(frame, parent), noted });
-            return Ok(());
+        let Reading { frame, parent, noted } = reading;
+        let space = frame.space();
+        if space != Language::EPSILON {
+            if let Some(rest) = self.space(space, byte) {
+                out.push(Reading { frame: frame.with_space(rest), ..reading });
+                return Ok(());
+            }
+            if !self.algebra.languages.is_nullable(space) {
+                return Ok(());
+            }
         }
-        if !self.algebra.languages.is_nullable(space) {
-            return Ok(());
-        }
-        let then = if noted == TypedId::NONE { noted } else { self.type_char(noted, u32::from(byte)) };
-        match self.frame(stack) {
+        let then = if noted == TypedId::NONE { noted } else { self.typed.push(noted, u32::from(byte)) };
+        match frame {
             Frame::End { .. } => {}
             Frame::Text { leaf } => match self.leaf_step(leaf, byte)? {
                 LeafId::DEAD => {}
                 LeafId::CLOSED => out.push(self.leave_value(parent, then)?),
-                leaf => out.push(Reading { stack: self.push(Frame::Text { leaf }, parent), noted: then }),
+                leaf => out.push(Reading { frame: Frame::Text { leaf }, parent, noted: then }),
             },
             Frame::Scalar { leaf } => {
                 let next = self.leaf_step(leaf, byte)?;
@@ -445,9 +481,9 @@ impl Machine {
             Frame::Object { state, phase, .. } => self.step_object(state, phase, parent, byte, then, out)?,
             Frame::Colon { next, value, .. } if byte == b':' => {
                 let Spelling { space, after_separator, .. } = self.spelling;
-                let object = self.push(Frame::Object { state: next, phase: Phase::After, space }, parent);
-                let value = Frame::Value { formula: value, space: after_separator };
-                out.push(Reading { stack: self.push(value, object), noted: then });
+                let parent = self.push(Frame::Object { state: next, phase: Phase::After, space }, parent);
+                let frame = Frame::Value { formula: value, space: after_separator };
+                out.push(Reading { frame, parent, noted: then });
             }
             Frame::Colon { .. } => {}
             Frame::Array { state, phase, .. } => self.step_array(state, phase, parent, byte, noted, out)?,
@@ -457,25 +493,38 @@ impl Machine {
 
     /// The reading after the value that it is in.
     pub(crate) fn leave(&mut self, reading: Reading) -> Result<Reading, SchemaError> {
-        self.leave_value(self.parent(reading.stack), reading.noted)
+        self.leave_value(reading.parent, reading.noted)
     }
 
     /// How many frames are on the stack.
     pub(crate) fn depth(&self, reading: Reading) -> u32 {
-        self.stacks[reading.stack.0 as usize].depth
+        if reading.parent == BOTTOM { 1 } else { self.stacks[reading.parent.0 as usize].depth + 1 }
     }
 
     /// Back in the frame around a value that was read to its end; an array learns which item it was.
     fn leave_value(&mut self, around: StackId, noted: TypedId) -> Result<Reading, SchemaError> {
-        let Frame::Array { state, phase, space, item: Some(start) } = self.frame(around) else {
-            return Ok(Reading { stack: around, noted });
-        };
-        let text = self.typed_text(noted, start);
+        let left = self.pop(around, noted);
+        let Frame::Array { state, phase, space, item: Some(start) } = left.frame else { return Ok(left) };
+        let text = self.typed.bytes(noted, start);
         let state = self.algebra.array_after_item(state, &text)?;
-        let parent = self.parent(around);
-        let stack = self.push(Frame::Array { state, phase, space, item: None }, parent);
+        let frame = Frame::Array { state, phase, space, item: None };
         // Only the outermost array's item begins with the noted text.
-        Ok(Reading { stack, noted: if start == 0 { TypedId::NONE } else { noted } })
+        Ok(Reading { frame, noted: if start == 0 { TypedId::NONE } else { noted }, ..left })
+    }
+
+    /// What follows a string that is an item of an array whose items differ, as far as no further string is read: the same
+    /// for all strings, unless it depends on the string whether another can follow.
+    pub(super) fn after_any_item(&mut self, reading: Reading) -> Result<Option<Reading>, SchemaError> {
+        let around = self.pop(reading.parent, TypedId::NONE);
+        let Frame::Array { state, phase, space, item: Some(0) } = around.frame else { return Ok(None) };
+        for (value, _) in self.algebra.array_moves(state)? {
+            if let Some(text) = self.algebra.shape(value)?.text
+                && !self.algebra.languages.is_endless(text)?
+            {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Reading { frame: Frame::Array { state, phase, space, item: None }, ..around }))
     }
 
     /// A number or word after one more byte; one that cannot go on is left at once.
@@ -492,7 +541,7 @@ impl Machine {
         if self.leaves.language(leaf).is_some_and(|(language, _)| language == Language::EPSILON) {
             out.push(self.leave_value(parent, noted)?);
         } else {
-            out.push(Reading { stack: self.push(Frame::Scalar { leaf }, parent), noted });
+            out.push(Reading { frame: Frame::Scalar { leaf }, parent, noted });
         }
         Ok(())
     }
@@ -512,19 +561,19 @@ impl Machine {
             b'"' => {
                 if let Some(text) = shape.text {
                     let leaf = self.leaves.start(text, self.spelling.encoding);
-                    out.push(Reading { stack: self.push(Frame::Text { leaf }, parent), noted });
+                    out.push(Reading { frame: Frame::Text { leaf }, parent, noted });
                 }
             }
             b'{' => {
                 for &state in &shape.objects {
                     let frame = Frame::Object { state, phase: Phase::Start, space };
-                    out.push(Reading { stack: self.push(frame, parent), noted });
+                    out.push(Reading { frame, parent, noted });
                 }
             }
             b'[' => {
                 if let Some(state) = shape.array {
                     let frame = Frame::Array { state, phase: Phase::Start, space, item: None };
-                    out.push(Reading { stack: self.push(frame, parent), noted });
+                    out.push(Reading { frame, parent, noted });
                 }
             }
             _ => {
@@ -551,14 +600,14 @@ impl Machine {
             }
             (Phase::After, b',') if self.algebra.object_names(state)? != Language::EMPTY => {
                 let frame = Frame::Object { state, phase: Phase::Next, space: self.spelling.after_separator };
-                out.push(Reading { stack: self.push(frame, parent), noted });
+                out.push(Reading { frame, parent, noted });
             }
             (Phase::Start | Phase::Next, b'"') => {
                 let names = self.algebra.object_names(state)?;
                 if names != Language::EMPTY {
                     let leaf = self.leaves.start(names, self.spelling.encoding);
                     let frame = Frame::Key { state, leaf, typed: TypedId::EMPTY };
-                    out.push(Reading { stack: self.push(frame, parent), noted });
+                    out.push(Reading { frame, parent, noted });
                 }
             }
             _ => {}
@@ -580,196 +629,22 @@ impl Machine {
         match self.leaf_step(leaf, byte)? {
             LeafId::DEAD => {}
             LeafId::CLOSED => {
-                let text = self.typed_name(typed);
+                let text = self.typed.name(typed);
                 let name = self.algebra.name(&text);
                 let space = self.spelling.space;
                 for (value, next) in self.algebra.object_moves(state, name)? {
-                    out.push(Reading { stack: self.push(Frame::Colon { next, value, space }, parent), noted });
+                    out.push(Reading { frame: Frame::Colon { next, value, space }, parent, noted });
                 }
             }
             next => {
                 let typed = match self.leaves.completed(leaf, byte) {
-                    Some(c) => self.type_char(typed, c),
+                    Some(c) => self.typed.push(typed, c),
                     None => typed,
                 };
-                out.push(Reading { stack: self.push(Frame::Key { state, leaf: next, typed }, parent), noted });
+                out.push(Reading { frame: Frame::Key { state, leaf: next, typed }, parent, noted });
             }
         }
         Ok(())
-    }
-
-    /// The configuration after the closing quote of a member name that is like any other; `None` if the name matters.
-    /// The name itself is not noted as seen, so this serves only as far as no further name is read.
-    pub(crate) fn after_any_name(&mut self, reading: Reading) -> Result<Option<ConfigId>, SchemaError> {
-        let Frame::Key { state, leaf, typed } = self.frame(reading.stack) else { return Ok(None) };
-        let everything = self.leaves.language(leaf).is_some_and(|(language, _)| language == Language::ALL);
-        let most = self.algebra.longest_name(state);
-        if !everything || reading.is_noted() || !self.algebra.is_indifferent(state, &self.typed_beginning(typed, most))
-        {
-            return Ok(None);
-        }
-        self.after_class(state, 0, self.parent(reading.stack)).map(Some)
-    }
-
-    /// The configuration after the closing quote of a member name; all names of a class lead to the same, without being
-    /// noted as seen. For walks along one token only.
-    pub(crate) fn after_name(
-        &mut self,
-        state: ObjectState,
-        name: &str,
-        parent: StackId,
-    ) -> Result<ConfigId, SchemaError> {
-        if let Some(class) = self.algebra.name_class(state, name) {
-            return self.after_class(state, class, parent);
-        }
-        let name = self.algebra.name(name);
-        let moves = self.algebra.object_moves(state, name)?;
-        Ok(self.before_value(moves, parent))
-    }
-
-    fn after_class(&mut self, state: ObjectState, class: u32, parent: StackId) -> Result<ConfigId, SchemaError> {
-        if let Some(&known) = self.after_classes.get(&(state, class, parent)) {
-            return Ok(known);
-        }
-        let moves = self.algebra.class_moves(state, class)?;
-        let config = self.before_value(moves, parent);
-        self.after_classes.insert((state, class, parent), config);
-        Ok(config)
-    }
-
-    /// Before the colon of a member.
-    fn before_value(&mut self, moves: Vec<(Formula, ObjectState)>, parent: StackId) -> ConfigId {
-        let space = self.spelling.space;
-        let colons = moves.into_iter().map(|(value, next)| Frame::Colon { next, value, space });
-        let mut out: Vec<Reading> =
-            colons.map(|frame| Reading { stack: self.push(frame, parent), noted: TypedId::NONE }).collect();
-        self.config(&mut out)
-    }
-
-    /// Whether a member name is being read, and nothing else.
-    pub(crate) fn is_in_name(&self, config: ConfigId) -> bool {
-        let readings = self.readings_of(config);
-        !readings.is_empty() && readings.iter().all(|reading| matches!(self.frame(reading.stack), Frame::Key { .. }))
-    }
-
-    /// The configuration in which member names that are like any other are taken for one: what completes the text after one
-    /// completes it after all of them.
-    pub(crate) fn representative(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
-        self.with_stand_ins(config, true)
-    }
-
-    /// The same, also where what completes the text has the name in question in it (see `strings_after`).
-    pub(crate) fn stand_in(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
-        self.with_stand_ins(config, false)
-    }
-
-    fn with_stand_ins(&mut self, config: ConfigId, is_checked: bool) -> Result<ConfigId, SchemaError> {
-        let is_key = |reading: &Reading| matches!(self.frame(reading.stack), Frame::Key { .. });
-        if !self.readings_of(config).iter().any(is_key) {
-            return Ok(config);
-        }
-        let mut readings = self.readings_of(config).to_vec();
-        for reading in &mut readings {
-            let Frame::Key { state, leaf, typed } = self.frame(reading.stack) else { continue };
-            let name = self.typed_name(typed);
-            if reading.is_noted() {
-                continue;
-            }
-            let Some(kind) = self.algebra.kind_of_names(state, &name) else { continue };
-            let stand_in = *self.name_kinds.entry((state, kind)).or_insert(typed);
-            if stand_in == typed {
-                continue;
-            }
-            let parent = self.parent(reading.stack);
-            let other = reading.behind(self.push(Frame::Key { state, leaf, typed: stand_in }, parent));
-            // Further members that complete the text must not have this name.
-            if is_checked && self.completes_with(other, &name)? {
-                continue;
-            }
-            *reading = other;
-        }
-        Ok(self.config(&mut readings))
-    }
-
-    /// Whether what completes a reading has a string that begins like this (or there is nothing that does).
-    fn completes_with(&mut self, reading: Reading, beginning: &str) -> Result<bool, SchemaError> {
-        let Some(completion) = self.known_completion(reading)? else { return Ok(true) };
-        let string = ["\"", &escaped(beginning)].concat();
-        Ok(completion.windows(string.len()).any(|window| window == string.as_bytes()))
-    }
-
-    fn known_completion(&mut self, reading: Reading) -> Result<Option<Arc<[u8]>>, SchemaError> {
-        if let Some(known) = self.completions.get(&reading.stack) {
-            return Ok(known.clone());
-        }
-        let found = self.completion_of(reading)?.map(Arc::from);
-        self.completions.insert(reading.stack, found.clone());
-        Ok(found)
-    }
-
-    /// What completes `other`, from all places on that are, in a string, behind the member name being read in `config`.
-    pub(crate) fn strings_after(&mut self, config: ConfigId, other: ConfigId) -> Result<Vec<Vec<u8>>, SchemaError> {
-        const LONGEST: usize = 256;
-        let (here, there) = (self.readings_of(config).to_vec(), self.readings_of(other).to_vec());
-        let mut out = Vec::new();
-        for reading in there {
-            let Some(completion) = self.known_completion(reading)? else { continue };
-            for &reading in &here {
-                let Frame::Key { typed, .. } = self.frame(reading.stack) else { continue };
-                let string = ["\"", &escaped(&self.typed_name(typed))].concat();
-                let places = completion.windows(string.len()).enumerate();
-                for (at, _) in places.filter(|(_, window)| *window == string.as_bytes()) {
-                    let behind = &completion[at + string.len()..];
-                    out.push(behind[..behind.len().min(LONGEST)].to_vec());
-                }
-            }
-        }
-        Ok(out)
-    }
-
-    fn type_char(&mut self, typed: TypedId, c: u32) -> TypedId {
-        if let Some(&id) = self.typed_ids.get(&(typed, c)) {
-            return id;
-        }
-        let id = TypedId(self.typed.len() as u32);
-        let length = self.typed[typed.0 as usize].length + 1;
-        self.typed.push(Typed { before: typed, last: c, length });
-        self.typed_ids.insert((typed, c), id);
-        id
-    }
-
-    /// The name typed so far, or more than `most` bytes of it.
-    fn typed_beginning(&self, typed: TypedId, most: usize) -> String {
-        let mut at = typed;
-        // Characters at the end that cannot matter are left out.
-        while self.typed[at.0 as usize].length as usize > most + 1 {
-            at = self.typed[at.0 as usize].before;
-        }
-        self.typed_name(at)
-    }
-
-    pub(crate) fn typed_name(&self, typed: TypedId) -> String {
-        let mut chars = self.typed_from(typed, 0);
-        chars.reverse();
-        chars.into_iter().filter_map(char::from_u32).collect()
-    }
-
-    /// A noted text from an offset on.
-    fn typed_text(&self, noted: TypedId, start: u32) -> String {
-        let mut bytes: Vec<u8> = self.typed_from(noted, start).into_iter().map(|b| b as u8).collect();
-        bytes.reverse();
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    /// The characters behind the first `start`, the last one first.
-    fn typed_from(&self, typed: TypedId, start: u32) -> Vec<u32> {
-        let (mut at, mut out) = (typed, Vec::new());
-        while at != TypedId::EMPTY && self.typed[at.0 as usize].length > start {
-            let typed = self.typed[at.0 as usize];
-            out.push(typed.last);
-            at = typed.before;
-        }
-        out
     }
 
     fn step_array(
@@ -784,7 +659,7 @@ impl Machine {
         let space = self.spelling.space;
         let then = |machine: &mut Self, noted| match noted {
             TypedId::NONE => noted,
-            _ => machine.type_char(noted, u32::from(byte)),
+            _ => machine.typed.push(noted, u32::from(byte)),
         };
         match (phase, byte) {
             (Phase::Start | Phase::After, b']') if self.algebra.array_may_end(state) => {
@@ -795,14 +670,14 @@ impl Machine {
                 let noted = then(self, noted);
                 let space = self.spelling.after_separator;
                 let frame = Frame::Array { state, phase: Phase::Next, space, item: None };
-                out.push(Reading { stack: self.push(frame, parent), noted });
+                out.push(Reading { frame, parent, noted });
             }
             (Phase::After, _) | (_, b']') => {}
             (Phase::Start | Phase::Next, _) => {
                 for (value, next) in self.algebra.array_moves(state)? {
                     let (noted, item) = if self.algebra.array_notes_item(next) {
                         let noted = if noted == TypedId::NONE { TypedId::EMPTY } else { noted };
-                        (noted, Some(self.typed[noted.0 as usize].length))
+                        (noted, Some(self.typed.length(noted)))
                     } else {
                         (noted, None)
                     };

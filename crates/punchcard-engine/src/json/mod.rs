@@ -1,9 +1,13 @@
 //! JSON under a schema.
 //!
-//! [`machine`] reads bytes, [`mask`] lifts it to tokens, [`completion`] finds an end from anywhere.
+//! [`machine`] reads bytes, and [`names`] what is typed of member names; [`mask`], with [`leaf_mask`] and [`string_mask`], lifts it
+//! to tokens; [`completion`] finds an end from anywhere.
 
 pub mod completion;
+pub mod leaf_mask;
 pub mod machine;
 pub mod mask;
+pub mod names;
+pub mod string_mask;
 
 pub use machine::Machine;

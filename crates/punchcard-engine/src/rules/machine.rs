@@ -7,9 +7,10 @@ use super::lower::Lowered;
 use super::nodes::{Nodes, PartId};
 use super::stack::{Counting, Exits, Next, StackId, Stacks};
 use crate::automaton::{ConfigId, Configs};
+use crate::bytes::ByteSet;
 use crate::error::CompileError;
 use crate::json::machine::MachineLimits;
-use crate::leaf::{Bytes, Encoding, LeafId, Leaves};
+use crate::leaf::{Encoding, LeafId, Leaves};
 use crate::{json, limit_error};
 use punchcard_grammar::GrammarError;
 use punchcard_schema::SchemaError;
@@ -245,11 +246,11 @@ impl Machine {
     }
 
     /// Adds the bytes that may come next, and perhaps some that may not.
-    pub(crate) fn possible_bytes(&mut self, config: ConfigId, out: &mut Bytes) -> Result<(), SchemaError> {
+    pub(crate) fn possible_bytes(&mut self, config: ConfigId, out: &mut ByteSet) -> Result<(), SchemaError> {
         for reading in self.opened(config)? {
             match reading.place {
                 Place::Between => {}
-                Place::Leaf(leaf) => self.leaves.possible_bytes(&mut self.nodes.languages, leaf, out)?,
+                Place::Leaf(leaf) => out.extend(&self.leaves.live(&mut self.nodes.languages, leaf)?),
                 Place::Json(part, config) => self.parts[part.0 as usize].possible_bytes(config, out)?,
             }
         }

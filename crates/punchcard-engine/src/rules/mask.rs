@@ -9,13 +9,12 @@ use super::machine::{Machine, Place, Reading};
 use super::nodes::PartId;
 use super::stack::Next;
 use crate::automaton::ConfigId;
-use crate::leaf::{Encoding, LeafId, Leaves};
+use crate::leaf::{Encoding, LeafId, Leaves, within_a_token};
 use crate::mask::set;
 use crate::trie::Trie;
 use crate::vocabulary::Vocabulary;
 use hashbrown::HashMap;
 use punchcard_automata::Languages;
-use punchcard_automata::languages::UNBOUNDED;
 use punchcard_schema::SchemaError;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
@@ -27,6 +26,12 @@ pub(crate) struct TerminalMask {
     inside: Box<[u32]>,
     /// Tokens of which some beginning (not an empty one) is complete, and that then leave it.
     leaving: Trie,
+}
+
+impl TerminalMask {
+    pub(crate) fn memory_size(&self) -> usize {
+        4 * self.inside.len() + self.leaving.memory_size()
+    }
 }
 
 /// What a JSON value says of all tokens.
@@ -157,7 +162,9 @@ impl Machine {
             return Ok(Arc::new(find_terminal_mask(vocabulary, languages, leaves, leaf)?));
         };
         let key = languages.fingerprint(language);
-        vocabulary.terminal_masks.get(key, || find_terminal_mask(vocabulary, languages, leaves, leaf))
+        vocabulary
+            .terminal_masks
+            .get(key, TerminalMask::memory_size, || find_terminal_mask(vocabulary, languages, leaves, leaf))
     }
 
     fn part_mask(
@@ -188,21 +195,6 @@ impl Machine {
         masks.masks.insert((part, config), mask.clone());
         Ok(mask)
     }
-}
-
-/// A run of characters whose bounds lie farther away than any token reaches is, to one token, a run without bounds.
-fn within_a_token(vocabulary: &Vocabulary, languages: &mut Languages, leaves: &mut Leaves, leaf: LeafId) -> LeafId {
-    let longest = vocabulary.trie.max_depth() as u32 + 1;
-    let Some((language, encoding)) = leaves.language(leaf) else { return leaf };
-    let Some((set, min, max)) = languages.as_run(language) else { return leaf };
-    if min <= longest && (max <= longest || max == UNBOUNDED) {
-        return leaf;
-    }
-    let set = set.clone();
-    let set = languages.set(set);
-    let max = if max > longest { UNBOUNDED } else { max };
-    let language = languages.repeat(set, min.min(longest), max);
-    leaves.start(language, encoding)
 }
 
 fn find_terminal_mask(

@@ -22,7 +22,7 @@ pub use spec::ObjectSpec;
 use std::sync::Arc;
 
 /// An object that is being read, between two members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectState {
     spec: u32,
     residual: Formula,
@@ -45,6 +45,7 @@ pub struct Memory {
     seen_ids: FxMap<Arc<[Name]>, u32>,
     values: FxMap<(u32, Name), Formula>,
     names: FxMap<ObjectState, Language>,
+    special: FxMap<(u32, u32), Language>,
     steps: FxMap<(Formula, Name), Steps>,
     touches: FxMap<(Formula, Name), bool>,
     /// In how many cases the step that is being taken lies already.
@@ -59,6 +60,7 @@ impl Default for Memory {
             seen_ids: [(none, 0)].into_iter().collect(),
             values: FxMap::default(),
             names: FxMap::default(),
+            special: FxMap::default(),
             steps: FxMap::default(),
             touches: FxMap::default(),
             cases: 1,

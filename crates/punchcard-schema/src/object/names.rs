@@ -108,14 +108,44 @@ impl Algebra {
         seen.filter(|name| name.starts_with(beginning)).collect()
     }
 
-    /// Whether all names that begin like this are treated alike: none of them is spoken of, and there is one class.
-    pub fn is_indifferent(&self, state: ObjectState, beginning: &str) -> bool {
-        let spec = &self.specs[state.spec as usize];
-        let next = spec.spoken.partition_point(|name| &**name < beginning);
-        spec.classes.len() == 1
-            && spec.classes[0].size.is_none()
-            && self.seen_names(state, beginning).is_empty()
-            && !spec.spoken.get(next).is_some_and(|name| name.starts_with(beginning))
+    /// Whether the object has a member of this name, and may have no other.
+    pub fn is_seen(&self, state: ObjectState, name: &str) -> bool {
+        self.objects.seen[state.seen as usize].iter().any(|&seen| self.formulas.text_of(seen) == name)
+    }
+
+    /// The names that matter by themselves: those that are spoken of, and those that may not come again.
+    pub fn names_that_matter(&mut self, state: ObjectState) -> Language {
+        let key = (state.spec, state.seen);
+        if let Some(&known) = self.objects.special.get(&key) {
+            return known;
+        }
+        let spec = self.specs[state.spec as usize].clone();
+        let seen = self.objects.seen[state.seen as usize].iter().map(|&name| self.formulas.text_of(name));
+        let names: Vec<String> = seen.map(str::to_string).collect();
+        let names =
+            self.languages.texts(names.iter().map(|name| &**name).chain(spec.spoken.iter().map(|name| &**name)));
+        self.objects.special.insert(key, names);
+        names
+    }
+
+    /// The class of all names that begin like this and do not matter by themselves; `None` if there are several, or if the
+    /// names of the class can be used up.
+    pub fn only_class(&mut self, state: ObjectState, beginning: &str) -> Result<Option<u32>, SchemaError> {
+        let spec = self.specs[state.spec as usize].clone();
+        let mut only = None;
+        for (i, class) in spec.classes.iter().enumerate() {
+            if spec.classes.len() > 1 {
+                let rest = beginning.chars().fold(class.names, |rest, c| self.languages.step(rest, c as u32));
+                if !self.languages.is_viable(rest)? {
+                    continue;
+                }
+            }
+            if only.is_some() || class.size.is_some() {
+                return Ok(None);
+            }
+            only = Some(i as u32);
+        }
+        Ok(only)
     }
 
     /// How names that begin like this may go on in each class, where no name matters by itself: names whose beginnings are
@@ -137,11 +167,6 @@ impl Algebra {
             kind.push(rest);
         }
         Some(kind)
-    }
-
-    /// The most bytes of a name that is spoken of.
-    pub fn longest_name(&self, state: ObjectState) -> usize {
-        self.specs[state.spec as usize].spoken.iter().map(|name| name.len()).max().unwrap_or(0)
     }
 
     /// The class of a name that may come next, if all names of the class are treated alike: it is not spoken of, and there

@@ -1,0 +1,242 @@
+//! What is said of tokens by the language of a string or number alone.
+
+use super::machine::Machine;
+use crate::bytes::ByteSet;
+use crate::leaf::{Encoding, LeafId, Leaves, within_a_token};
+use crate::mask::{Mask, clear, set};
+use crate::trie::Trie;
+use crate::vocabulary::Vocabulary;
+use punchcard_automata::languages::UNBOUNDED;
+use punchcard_automata::{Languages, LimitExceeded};
+use punchcard_schema::SchemaError;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+/// What the language of a string or number says of the tokens that have a node of the trie on their path, from there on,
+/// whatever stands around the value.
+#[derive(Debug)]
+pub struct LeafMask {
+    /// Tokens that stay inside or end with the value.
+    pub(super) inside: Mask,
+    /// What is left, behind the end of the value, of the tokens that go on.
+    pub(super) rests: Arc<Trie>,
+    /// What is left, behind the node, of those of them that hold another whole string behind the end of this one.
+    pub(super) far: Arc<Trie>,
+    /// What is left, behind the node, of all of them.
+    crossing: OnceLock<Trie>,
+}
+
+impl LeafMask {
+    /// What is left, behind the node, of the tokens that go on behind the end of the value.
+    pub(super) fn crossing(&self, vocabulary: &Vocabulary, node: usize) -> &Trie {
+        self.crossing.get_or_init(|| {
+            let depth = vocabulary.trie.depth(node);
+            let ids = self.rests.tokens().iter();
+            Trie::new(ids.filter_map(|&id| Some((&vocabulary.token(id)?[depth..], id))))
+        })
+    }
+
+    pub(crate) fn memory_size(&self) -> usize {
+        // The strings that cross are asked for in few languages.
+        self.inside.memory_size() + self.rests.memory_size() + self.far.memory_size()
+    }
+}
+
+/// What is said of tokens by all strings of some characters, however many: the masks of those with bounds on their length
+/// follow from it.
+#[derive(Debug)]
+pub struct RunMask {
+    inside: Box<[u32]>,
+    /// Tokens that stay inside, with how many characters there must be room for, the most first.
+    staying: Vec<(u32, u32)>,
+    /// Tokens that end with the closing quote, with how many characters they bring.
+    closing: Vec<(u32, u32)>,
+    /// Tokens that go on behind it, the same, and where their rest begins.
+    crossing: Vec<(u32, u32, u32)>,
+    rests: Arc<Trie>,
+    far: Arc<Trie>,
+}
+
+impl RunMask {
+    pub(crate) fn memory_size(&self) -> usize {
+        4 * self.inside.len()
+            + 8 * (self.staying.len() + self.closing.len())
+            + 12 * self.crossing.len()
+            + self.rests.memory_size()
+            + self.far.memory_size()
+    }
+
+    /// The mask of the strings with `min` to `max` characters, below a node.
+    fn within(&self, vocabulary: &Vocabulary, node: usize, min: u32, max: u32) -> LeafMask {
+        let mut inside = self.inside.clone();
+        self.staying.iter().take_while(|(chars, _)| *chars > max).for_each(|&(_, id)| clear(&mut inside, id));
+        let fits = |chars: u32| min <= chars && chars <= max;
+        self.closing.iter().filter(|(chars, _)| !fits(*chars)).for_each(|&(_, id)| clear(&mut inside, id));
+        let (mut rests, mut far) = (self.rests.clone(), self.far.clone());
+        if !self.crossing.iter().all(|&(chars, ..)| fits(chars)) {
+            let fitting = self.crossing.iter().filter(|(chars, ..)| fits(*chars)).copied();
+            (rests, far) = rests_of(vocabulary, node, fitting.map(|(_, id, start)| (id, start)));
+        }
+        LeafMask { inside: Mask::of(&inside), rests, far, crossing: OnceLock::new() }
+    }
+}
+
+/// The tries of what is left of tokens, given where their rests begin.
+fn rests_of(vocabulary: &Vocabulary, node: usize, tokens: impl Iterator<Item = (u32, u32)>) -> (Arc<Trie>, Arc<Trie>) {
+    let depth = vocabulary.trie.depth(node);
+    let (mut rests, mut far) = (Vec::new(), Vec::new());
+    for (id, start) in tokens {
+        let Some(bytes) = vocabulary.token(id) else { continue };
+        let rest = &bytes[start as usize..];
+        rests.push((rest, id));
+        if has_further_string(rest) {
+            far.push((&bytes[depth..], id));
+        }
+    }
+    (Arc::new(Trie::new(rests)), Arc::new(Trie::new(far)))
+}
+
+/// Whether what follows the closing quote of a string may hold another whole string of the same array or object: a comma,
+/// and then a string that is closed.
+fn has_further_string(rest: &[u8]) -> bool {
+    rest.iter().enumerate().filter(|&(_, &byte)| byte == b',').any(|(comma, _)| {
+        let behind = rest[comma + 1..].trim_ascii_start();
+        behind.first() == Some(&b'"') && behind[1..].contains(&b'"')
+    })
+}
+
+impl Machine {
+    /// What a leaf says of the tokens below a node.
+    pub(super) fn leaf_mask(
+        &mut self,
+        vocabulary: &Vocabulary,
+        leaf: LeafId,
+        node: usize,
+    ) -> Result<Arc<LeafMask>, SchemaError> {
+        let (languages, leaves) = (&mut self.algebra.languages, &mut self.leaves);
+        let leaf = within_a_token(vocabulary, languages, leaves, leaf);
+        let key = leaves.key(languages, leaf, node);
+        let mask = vocabulary.leaf_masks.get(key, LeafMask::memory_size, || {
+            let Some((run, min, max)) = as_bounded_run(languages, leaves, leaf) else {
+                return compute(vocabulary, languages, leaves, leaf, node);
+            };
+            let key = leaves.key(languages, run, node);
+            let build = || compute_run(vocabulary, languages, leaves, run, node);
+            Ok(vocabulary.run_masks.get(key, RunMask::memory_size, build)?.within(vocabulary, node, min, max))
+        });
+        Ok(mask?)
+    }
+}
+
+/// A string of some characters, of which the number is bounded: the leaf of all such strings, and the bounds.
+fn as_bounded_run(languages: &mut Languages, leaves: &mut Leaves, leaf: LeafId) -> Option<(LeafId, u32, u32)> {
+    let (language, encoding) = leaves.language(leaf).filter(|(_, encoding)| *encoding != Encoding::Raw)?;
+    let (chars, min, max) = languages.as_run(language).filter(|&(_, min, max)| (min, max) != (0, UNBOUNDED))?;
+    let chars = chars.clone();
+    let chars = languages.set(chars);
+    let run = languages.star(chars);
+    Some((leaves.start(run, encoding), min, max))
+}
+
+/// A node on the path of a walk.
+struct Level {
+    leaf: LeafId,
+    /// Characters that were completed.
+    chars: u32,
+    children: Range<usize>,
+    live: ByteSet,
+}
+
+/// Visits the nodes below a node that a leaf can come to, with the leaf there and the characters that were completed on the
+/// way.
+fn visit(
+    trie: &Trie,
+    languages: &mut Languages,
+    leaves: &mut Leaves,
+    leaf: LeafId,
+    node: usize,
+    mut each: impl FnMut(&Languages, &Leaves, usize, LeafId, u32),
+) -> Result<(), LimitExceeded> {
+    // With fewer children it costs more to ask which bytes may come than to try them.
+    const FEW: usize = 4;
+    let level = |languages: &mut Languages, leaves: &mut Leaves, leaf, chars, node| {
+        let children = trie.children(node);
+        let live = if children.len() > FEW { leaves.live(languages, leaf)? } else { ByteSet::ALL };
+        Ok::<_, LimitExceeded>(Level { leaf, chars, children, live })
+    };
+    let mut levels = vec![level(languages, leaves, leaf, 0, node)?];
+    while let Some(at) = levels.last_mut() {
+        let Some(place) = at.children.next() else {
+            levels.pop();
+            continue;
+        };
+        let byte = trie.child_byte(place);
+        if !at.live.contains(byte) {
+            continue;
+        }
+        let (before, mut chars) = (at.leaf, at.chars);
+        let next = leaves.step(languages, before, byte)?;
+        if next == LeafId::DEAD {
+            continue;
+        }
+        chars += u32::from(next != LeafId::CLOSED && leaves.language(next).is_some());
+        let node = trie.child_node(place);
+        each(languages, leaves, node, next, chars);
+        if next != LeafId::CLOSED && !trie.children(node).is_empty() {
+            levels.push(level(languages, leaves, next, chars, node)?);
+        }
+    }
+    Ok(())
+}
+
+fn compute(
+    vocabulary: &Vocabulary,
+    languages: &mut Languages,
+    leaves: &mut Leaves,
+    leaf: LeafId,
+    node: usize,
+) -> Result<LeafMask, LimitExceeded> {
+    let trie = &vocabulary.trie;
+    let mut inside = vec![0u32; vocabulary.mask_words()];
+    let mut crossing = Vec::new();
+    visit(trie, languages, leaves, leaf, node, |languages, leaves, node, next, _| {
+        trie.tokens_at(node).iter().for_each(|&id| set(&mut inside, id));
+        let is_complete = || {
+            let language = leaves.language(next).filter(|(_, encoding)| *encoding == Encoding::Raw);
+            language.is_some_and(|(language, _)| languages.is_nullable(language))
+        };
+        if next == LeafId::CLOSED || is_complete() {
+            let start = trie.depth(node) as u32;
+            crossing.extend(trie.tokens_below(node).iter().map(|&id| (id, start)));
+        }
+    })?;
+    let (rests, far) = rests_of(vocabulary, node, crossing.into_iter());
+    Ok(LeafMask { inside: Mask::of(&inside), rests, far, crossing: OnceLock::new() })
+}
+
+fn compute_run(
+    vocabulary: &Vocabulary,
+    languages: &mut Languages,
+    leaves: &mut Leaves,
+    leaf: LeafId,
+    node: usize,
+) -> Result<RunMask, LimitExceeded> {
+    let trie = &vocabulary.trie;
+    let mut inside = vec![0u32; vocabulary.mask_words()].into_boxed_slice();
+    let (mut staying, mut closing, mut crossing) = (Vec::new(), Vec::new(), Vec::new());
+    visit(trie, languages, leaves, leaf, node, |_, leaves, node, next, chars| {
+        trie.tokens_at(node).iter().for_each(|&id| set(&mut inside, id));
+        if next == LeafId::CLOSED {
+            closing.extend(trie.tokens_at(node).iter().map(|&id| (chars, id)));
+            let start = trie.depth(node) as u32;
+            crossing.extend(trie.tokens_below(node).iter().map(|&id| (chars, id, start)));
+        } else {
+            // A character that has begun needs room, too.
+            let room = chars + u32::from(leaves.language(next).is_none());
+            staying.extend(trie.tokens_at(node).iter().map(|&id| (room, id)));
+        }
+    })?;
+    staying.sort_unstable_by(|a, b| b.cmp(a));
+    let (rests, far) = rests_of(vocabulary, node, crossing.iter().map(|&(_, id, start)| (id, start)));
+    Ok(RunMask { inside, staying, closing, crossing, rests, far })
+}

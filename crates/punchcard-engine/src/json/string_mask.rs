@@ -1,0 +1,253 @@
+//! Token masks inside of strings and member names.
+//!
+//! Where a string may be nearly anything, nearly all tokens may come. What stays inside of it, and what is left of tokens
+//! behind its closing quote, depends on its language alone ([`LeafMask`](super::leaf_mask::LeafMask), shared by all grammars of the vocabulary). Where
+//! the language differs from that of all texts along a few paths only, and where names matter by themselves (the schema
+//! speaks of them, or the object has them already), the tokens on those paths are corrected.
+
+use super::machine::{Frame, Machine, Reading};
+use super::mask::Found;
+use super::names::TypedId;
+use crate::bytes::ByteSet;
+use crate::leaf::LeafId;
+use crate::mask::clear;
+use crate::trie::Trie;
+use crate::vocabulary::Vocabulary;
+use hashbrown::HashSet;
+use punchcard_automata::Language;
+use punchcard_schema::{ObjectState, SchemaError};
+use rustc_hash::FxBuildHasher;
+
+/// Names with more characters than this are no list of names.
+const MOST_CHARS_OF_NAMES: u32 = 1000;
+
+/// What follows a string.
+enum After {
+    /// The same, whatever the string is (but for the names that matter).
+    Same(Vec<Reading>),
+    /// The same as far as no further string of the same array or object is read, which must differ from this one.
+    Near(Vec<Reading>),
+    /// It depends on the string.
+    Differs,
+}
+
+impl Machine {
+    /// Whether a language is so wide that a walk over the whole vocabulary would meet most tokens.
+    pub(super) fn is_wide(&mut self, leaf: LeafId) -> bool {
+        match self.leaves.language(leaf) {
+            Some((language, _)) => self.algebra.languages.length_bounds(language).1 > MOST_CHARS_OF_NAMES,
+            None => false,
+        }
+    }
+
+    /// Finds the tokens below a node of the trie by what is known of the string that is being read there.
+    pub(super) fn string_mask(
+        &mut self,
+        vocabulary: &Vocabulary,
+        reading: Reading,
+        node: usize,
+        found: &mut Found<'_>,
+    ) -> Result<(), SchemaError> {
+        let (Frame::Text { leaf } | Frame::Key { leaf, .. }) = reading.frame else { return Ok(()) };
+        let anything = self.leads_anywhere(leaf)?;
+        let mask = self.leaf_mask(vocabulary, anything.unwrap_or(leaf), node)?;
+        let after = self.after_string(reading)?;
+        let matters = matches!(reading.frame, Frame::Key { .. });
+        if let (After::Same(after), false, true) = (&after, matters, anything.is_none_or(|anything| anything == leaf)) {
+            mask.inside.add_to(found.words);
+            return self.walk_rests(vocabulary, &mask.rests, after, found);
+        }
+        // Corrections take bits back, but those of other readings must stay.
+        let mut own = vec![0; found.words.len()];
+        mask.inside.add_to(&mut own);
+        let (mut exits, mut own_exits) = (Vec::new(), Vec::new());
+        let wanted = found.exits.is_some();
+        if let After::Same(after) | After::Near(after) = &after {
+            let mut any = Found { words: &mut own, exits: wanted.then_some(&mut exits) };
+            self.walk_rests(vocabulary, &mask.rests, after, &mut any)?;
+        }
+        let mut this = Found { words: &mut own, exits: wanted.then_some(&mut own_exits) };
+        let cross = !matches!(after, After::Differs);
+        let mut refused = self.correct(vocabulary, reading, node, anything, cross, &mut this)?;
+        match after {
+            After::Same(_) => {}
+            After::Near(_) => {
+                for &id in mask.far.tokens() {
+                    clear(this.words, id);
+                    refused.insert(id);
+                }
+                self.walk(vocabulary, &mask.far, &[reading], &mut this)?;
+            }
+            After::Differs if reading.is_noted() || !matters => {
+                self.walk(vocabulary, mask.crossing(vocabulary, node), &[reading], &mut this)?;
+            }
+            After::Differs => self.walk_names(vocabulary, mask.crossing(vocabulary, node), reading, &mut this)?,
+        }
+        found.words.iter_mut().zip(&own).for_each(|(to, from)| *to |= from);
+        if let Some(to) = &mut found.exits {
+            exits.retain(|(id, _)| !refused.contains(id));
+            to.extend(exits);
+            to.extend(own_exits);
+        }
+        Ok(())
+    }
+
+    fn after_string(&mut self, reading: Reading) -> Result<After, SchemaError> {
+        match reading.frame {
+            Frame::Key { state, typed, .. } if !reading.is_noted() => {
+                let name = self.typed.name(typed);
+                let Some(class) = self.algebra.only_class(state, &name)? else { return Ok(After::Differs) };
+                let mut after = Vec::new();
+                self.after_class(state, class, reading.parent, &mut after)?;
+                Ok(After::Near(after))
+            }
+            Frame::Text { .. } if !reading.is_noted() => Ok(After::Same(vec![self.leave(reading)?])),
+            Frame::Text { .. } => {
+                Ok(self.after_any_item(reading)?.map_or(After::Differs, |after| After::Near(vec![after])))
+            }
+            _ => Ok(After::Differs),
+        }
+    }
+
+    /// Corrects the tokens along names that matter by themselves, and where the language differs from `anything`, which the
+    /// mask was taken of. They `cross` if what follows the string was taken for what follows any. Returns the tokens that
+    /// were refused.
+    fn correct(
+        &mut self,
+        vocabulary: &Vocabulary,
+        reading: Reading,
+        node: usize,
+        anything: Option<LeafId>,
+        cross: bool,
+        found: &mut Found<'_>,
+    ) -> Result<HashSet<u32, FxBuildHasher>, SchemaError> {
+        let mut refused = HashSet::default();
+        let (leaf, special, typed) = match reading.frame {
+            Frame::Text { leaf } => (leaf, LeafId::DEAD, TypedId::EMPTY),
+            Frame::Key { state, leaf, typed } => (leaf, self.special_names(state, typed, leaf), typed),
+            _ => return Ok(refused),
+        };
+        let trie = &vocabulary.trie;
+        let first = Path { leaf, special, typed, bytes: self.correctable(leaf, special, anything)? };
+        let mut path = vec![(first, trie.children(node))];
+        while let Some((at, children)) = path.last_mut() {
+            let Some(place) = children.next() else {
+                path.pop();
+                continue;
+            };
+            let byte = trie.child_byte(place);
+            if !at.bytes.contains(byte) {
+                continue;
+            }
+            let (leaf, special, typed) = (at.leaf, at.special, at.typed);
+            let node = trie.child_node(place);
+            let mut refuse = |ids: &[u32]| {
+                for &id in ids {
+                    clear(found.words, id);
+                    refused.insert(id);
+                }
+            };
+            let languages = &mut self.algebra.languages;
+            let next = self.leaves.step(languages, leaf, byte)?;
+            let next_special = self.leaves.step(languages, special, byte)?;
+            if next == LeafId::DEAD {
+                refuse(trie.tokens_under(node));
+            } else if next == LeafId::CLOSED {
+                let (Frame::Key { state, .. }, LeafId::CLOSED) = (reading.frame, next_special) else { continue };
+                let name = self.typed.name(typed);
+                if self.algebra.is_seen(state, &name) {
+                    refuse(trie.tokens_under(node));
+                } else if cross {
+                    refuse(trie.tokens_below(node));
+                    let mut after = Vec::new();
+                    self.after_name(state, &name, reading.parent, &mut after)?;
+                    self.walk_below(vocabulary, trie, node, &after, found)?;
+                }
+            } else if anything != Some(next) || next_special != LeafId::DEAD {
+                found.allow(trie.tokens_at(node));
+                let typed = match (reading.frame, self.leaves.completed(leaf, byte)) {
+                    (Frame::Key { .. }, Some(c)) => self.typed.push(typed, c),
+                    _ => typed,
+                };
+                let bytes = self.correctable(next, next_special, anything)?;
+                path.push((Path { leaf: next, special: next_special, typed, bytes }, trie.children(node)));
+            }
+        }
+        Ok(refused)
+    }
+
+    /// The bytes behind which there may be something to correct.
+    fn correctable(&mut self, leaf: LeafId, special: LeafId, anything: Option<LeafId>) -> Result<ByteSet, SchemaError> {
+        let mut bytes = self.leaves.live(&mut self.algebra.languages, special)?;
+        if anything.is_some_and(|anything| anything != leaf) {
+            bytes.extend(&self.leaves.exceptions(&mut self.algebra.languages, leaf));
+        }
+        Ok(bytes)
+    }
+
+    /// The names that matter by themselves, as far as they go on like this.
+    fn special_names(&mut self, state: ObjectState, typed: TypedId, leaf: LeafId) -> LeafId {
+        let mut names = self.algebra.names_that_matter(state);
+        for c in self.typed.name(typed).chars() {
+            if names == Language::EMPTY {
+                break;
+            }
+            names = self.algebra.languages.next(names, c as u32);
+        }
+        self.leaves.start(names, self.leaves.encoding(leaf))
+    }
+
+    /// Sets the bits of the strings in the trie that complete the member name being read and can go on behind it. They
+    /// hold no further name, so that names need not be told apart within a class.
+    fn walk_names(
+        &mut self,
+        vocabulary: &Vocabulary,
+        trie: &Trie,
+        reading: Reading,
+        found: &mut Found<'_>,
+    ) -> Result<(), SchemaError> {
+        let Frame::Key { state, leaf, typed } = reading.frame else { return Ok(()) };
+        let nodes = trie.nodes();
+        let mut name = self.typed.name(typed);
+        // The leaf, and how long the name is.
+        let mut path = vec![(leaf, name.len()); trie.max_depth() + 1];
+        let mut after = Vec::new();
+        let mut i = 0;
+        while let Some(node) = nodes.get(i) {
+            let depth = usize::from(node.depth);
+            let (leaf, length) = path[depth - 1];
+            name.truncate(length);
+            match self.leaves.step(&mut self.algebra.languages, leaf, node.byte)? {
+                LeafId::DEAD => i = node.end as usize,
+                LeafId::CLOSED => {
+                    after.clear();
+                    self.after_name(state, &name, reading.parent, &mut after)?;
+                    self.walk_below(vocabulary, trie, i, &after, found)?;
+                    i = node.end as usize;
+                }
+                next => {
+                    name.extend(self.leaves.completed(leaf, node.byte).and_then(char::from_u32));
+                    path[depth] = (next, name.len());
+                    i += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The leaf of all texts, if some character leads to it: then nearly all tokens are allowed, and exceptions are sought
+    /// instead.
+    fn leads_anywhere(&mut self, leaf: LeafId) -> Result<Option<LeafId>, SchemaError> {
+        let Some((language, encoding)) = self.leaves.language(leaf) else { return Ok(None) };
+        let leads = self.algebra.languages.transitions(language).targets().contains(&Language::ALL);
+        Ok(leads.then(|| self.leaves.start(Language::ALL, encoding)))
+    }
+}
+
+/// A node on the path along names that matter.
+struct Path {
+    leaf: LeafId,
+    special: LeafId,
+    typed: TypedId,
+    bytes: ByteSet,
+}
