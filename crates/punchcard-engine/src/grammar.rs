@@ -112,10 +112,16 @@ impl Machine {
         vocabulary: &Vocabulary,
         config: ConfigId,
         words: &mut [u32],
-    ) -> Result<(), SchemaError> {
+    ) -> Result<Mask, SchemaError> {
         match self {
             Machine::Json(machine) => machine.fill_mask(vocabulary, config, words),
-            Machine::Rules(machine) => machine.fill_mask(vocabulary, config, words),
+            Machine::Rules(machine) => {
+                machine.fill_mask(vocabulary, config, words)?;
+                if machine.is_accepting(config)? {
+                    vocabulary.eos().iter().for_each(|&id| set(words, id));
+                }
+                Ok(Mask::of(words))
+            }
         }
     }
 
@@ -252,11 +258,7 @@ impl CompiledGrammar {
             return Ok(());
         }
         words.fill(0);
-        inner.machine.fill_mask(&self.vocabulary, config, words)?;
-        if inner.machine.is_accepting(config)? {
-            self.vocabulary.eos().iter().for_each(|&id| set(words, id));
-        }
-        let mask = Mask::of(words);
+        let mask = inner.machine.fill_mask(&self.vocabulary, config, words)?;
         if inner.mask_bytes > MASK_CACHE_BYTES {
             inner.masks.clear();
             inner.mask_bytes = 0;

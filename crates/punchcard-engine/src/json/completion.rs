@@ -92,6 +92,10 @@ impl Machine {
         if let Some((state, typed)) = name {
             let mut beginning = typed.to_string();
             beginning.extend(completed.and_then(char::from_u32));
+            if self.algebra.names_are_open(state)? {
+                let names = self.algebra.object_names(state)?;
+                language = beginning.chars().fold(names, |rest, c| self.algebra.languages.step(rest, c as u32));
+            }
             let seen = self.algebra.seen_names(state, &beginning);
             let rests: Vec<String> = seen.into_iter().map(|name| name[beginning.len()..].to_string()).collect();
             let seen = self.algebra.languages.texts(rests.iter().map(String::as_str));

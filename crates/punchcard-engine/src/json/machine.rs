@@ -353,7 +353,7 @@ impl Machine {
     pub(super) fn live(&mut self, reading: Reading, out: &mut ByteSet) -> Result<(), SchemaError> {
         let space = reading.frame.space();
         if space != Language::EPSILON {
-            out.extend(&ByteSet::from(b" \t\n\r"));
+            out.extend(&const { ByteSet::of(b" \t\n\r") });
             if !self.algebra.languages.is_nullable(space) {
                 return Ok(());
             }
@@ -370,11 +370,11 @@ impl Machine {
             Frame::Value { formula, .. } => self.live_value(formula, out)?,
             Frame::Colon { .. } => out.insert(b':'),
             Frame::Object { phase, .. } => out.extend(&match phase {
-                Phase::Start => ByteSet::from(b"\"}"),
-                Phase::After => ByteSet::from(b",}"),
-                Phase::Next => ByteSet::from(b"\""),
+                Phase::Start => const { ByteSet::of(b"\"}") },
+                Phase::After => const { ByteSet::of(b",}") },
+                Phase::Next => const { ByteSet::of(b"\"") },
             }),
-            Frame::Array { phase: Phase::After, .. } => out.extend(&ByteSet::from(b",]")),
+            Frame::Array { phase: Phase::After, .. } => out.extend(&const { ByteSet::of(b",]") }),
             Frame::Array { state, phase, .. } => {
                 if phase == Phase::Start {
                     out.insert(b']');
@@ -598,12 +598,12 @@ impl Machine {
             (Phase::Start | Phase::After, b'}') if self.algebra.object_may_end(state) => {
                 out.push(self.leave_value(parent, noted)?);
             }
-            (Phase::After, b',') if self.algebra.object_names(state)? != Language::EMPTY => {
+            (Phase::After, b',') if self.names_of(state)? != Language::EMPTY => {
                 let frame = Frame::Object { state, phase: Phase::Next, space: self.spelling.after_separator };
                 out.push(Reading { frame, parent, noted });
             }
             (Phase::Start | Phase::Next, b'"') => {
-                let names = self.algebra.object_names(state)?;
+                let names = self.names_of(state)?;
                 if names != Language::EMPTY {
                     let leaf = self.leaves.start(names, self.spelling.encoding);
                     let frame = Frame::Key { state, leaf, typed: TypedId::EMPTY };
@@ -613,6 +613,12 @@ impl Machine {
             _ => {}
         }
         Ok(())
+    }
+
+    /// The language in which a member name is read: that of the names that may come, or of all names if nearly all may come;
+    /// then those that may not are refused at their end.
+    fn names_of(&mut self, state: ObjectState) -> Result<Language, SchemaError> {
+        if self.algebra.names_are_open(state)? { Ok(Language::ALL) } else { self.algebra.object_names(state) }
     }
 
     #[expect(clippy::too_many_arguments)]

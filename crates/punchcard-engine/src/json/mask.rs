@@ -8,7 +8,7 @@
 use super::machine::{Frame, Machine, Reading};
 use crate::automaton::ConfigId;
 use crate::bytes::ByteSet;
-use crate::mask::set;
+use crate::mask::{Draft, Mask};
 use crate::trie::Trie;
 use crate::vocabulary::Vocabulary;
 use punchcard_schema::SchemaError;
@@ -17,19 +17,15 @@ use std::ops::Range;
 /// Tokens that go on behind the end of the whole value: the token, and how many of its bytes are left there.
 pub(crate) type Exits = Vec<(u32, u16)>;
 
-/// What is found out of tokens: a row of the mask, and exits if they are wanted.
+/// What is found out of tokens: a mask, and exits if they are wanted.
 pub(super) struct Found<'a> {
-    pub(super) words: &'a mut [u32],
-    pub(super) exits: Option<&'a mut Exits>,
+    pub(super) mask: Draft<'a>,
+    pub(super) exits: Option<Exits>,
 }
 
 impl Found<'_> {
-    pub(super) fn allow(&mut self, ids: &[u32]) {
-        ids.iter().for_each(|&id| set(self.words, id));
-    }
-
     /// The value may end at a node of the trie: all tokens below it go on from there.
-    pub(super) fn ends_at(&mut self, trie: &Trie, node: usize) {
+    fn ends_at(&mut self, trie: &Trie, node: usize) {
         let Some(exits) = &mut self.exits else { return };
         let nodes = trie.nodes();
         let (first, end, depth) = match nodes.get(node) {
@@ -55,25 +51,33 @@ const FEW_CHILDREN: usize = 4;
 const FEW_NODES: usize = 16;
 
 impl Machine {
-    /// Sets the bits of all text tokens that may come next; `words` must be zero.
-    pub fn fill_mask(
+    /// Sets the bits of all text tokens that may come next; `words` must be zero. With the end tokens, if the text may end.
+    /// Returns the mask to be kept.
+    pub(crate) fn fill_mask(
         &mut self,
         vocabulary: &Vocabulary,
         config: ConfigId,
         words: &mut [u32],
-    ) -> Result<(), SchemaError> {
-        self.find_tokens(vocabulary, config, &mut Found { words, exits: None })
+    ) -> Result<Mask, SchemaError> {
+        let mut found = Found { mask: Draft::new(words), exits: None };
+        self.find_tokens(vocabulary, config, &mut found)?;
+        if self.is_accepting(config) {
+            found.mask.allow(vocabulary.eos());
+        }
+        Ok(found.mask.finish())
     }
 
-    /// The same, and the tokens that go on behind the end of the value.
-    pub(crate) fn fill_mask_with_exits(
+    /// The text tokens that may come next, and those that go on behind the end of the value.
+    pub(crate) fn mask_with_exits(
         &mut self,
         vocabulary: &Vocabulary,
         config: ConfigId,
-        words: &mut [u32],
-        exits: &mut Exits,
-    ) -> Result<(), SchemaError> {
-        self.find_tokens(vocabulary, config, &mut Found { words, exits: Some(exits) })
+    ) -> Result<(Mask, Exits), SchemaError> {
+        let mut words = vec![0; vocabulary.mask_words()];
+        let mut found = Found { mask: Draft::new(&mut words), exits: Some(Vec::new()) };
+        self.find_tokens(vocabulary, config, &mut found)?;
+        let exits = found.exits.take().unwrap_or_default();
+        Ok((found.mask.finish(), exits))
     }
 
     fn find_tokens(
@@ -110,7 +114,7 @@ impl Machine {
             // The text of a noted value matters to what follows.
             Frame::Scalar { leaf } if self.leaves.language(leaf).is_some() && !reading.is_noted() => {
                 let mask = self.leaf_mask(vocabulary, leaf, node)?;
-                mask.inside.add_to(found.words);
+                found.mask.add(&mask.inside);
                 let after = self.leave(reading)?;
                 self.walk_rests(vocabulary, &mask.rests, &[after], found)?;
                 if self.is_complete(leaf) {
@@ -178,7 +182,7 @@ impl Machine {
                 continue;
             }
             let node = trie.child_node(place);
-            found.allow(trie.tokens_at(node));
+            found.mask.allow(trie.tokens_at(node));
             if found.exits.is_some() && readings[before.end..].iter().any(|&reading| self.may_end(reading)) {
                 found.ends_at(trie, node);
             }

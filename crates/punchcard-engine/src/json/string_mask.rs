@@ -5,18 +5,17 @@
 //! the language differs from that of all texts along a few paths only, and where names matter by themselves (the schema
 //! speaks of them, or the object has them already), the tokens on those paths are corrected.
 
+use super::leaf_mask::LeafMask;
 use super::machine::{Frame, Machine, Reading};
 use super::mask::Found;
 use super::names::TypedId;
 use crate::bytes::ByteSet;
 use crate::leaf::LeafId;
-use crate::mask::clear;
+use crate::mask::Draft;
 use crate::trie::Trie;
 use crate::vocabulary::Vocabulary;
-use hashbrown::HashSet;
 use punchcard_automata::Language;
 use punchcard_schema::{ObjectState, SchemaError};
-use rustc_hash::FxBuildHasher;
 
 /// Names with more characters than this are no list of names.
 const MOST_CHARS_OF_NAMES: u32 = 1000;
@@ -54,40 +53,58 @@ impl Machine {
         let after = self.after_string(reading)?;
         let matters = matches!(reading.frame, Frame::Key { .. });
         if let (After::Same(after), false, true) = (&after, matters, anything.is_none_or(|anything| anything == leaf)) {
-            mask.inside.add_to(found.words);
+            found.mask.add(&mask.inside);
             return self.walk_rests(vocabulary, &mask.rests, after, found);
         }
         // Corrections take bits back, but those of other readings must stay.
-        let mut own = vec![0; found.words.len()];
-        mask.inside.add_to(&mut own);
-        let (mut exits, mut own_exits) = (Vec::new(), Vec::new());
-        let wanted = found.exits.is_some();
-        if let After::Same(after) | After::Near(after) = &after {
-            let mut any = Found { words: &mut own, exits: wanted.then_some(&mut exits) };
-            self.walk_rests(vocabulary, &mask.rests, after, &mut any)?;
+        if found.mask.is_empty() {
+            return self.corrected_mask(vocabulary, reading, node, &mask, anything, after, found);
         }
-        let mut this = Found { words: &mut own, exits: wanted.then_some(&mut own_exits) };
+        let mut row = vec![0; vocabulary.mask_words()];
+        let exits = found.exits.as_ref().map(|_| Vec::new());
+        let mut own = Found { mask: Draft::new(&mut row), exits };
+        self.corrected_mask(vocabulary, reading, node, &mask, anything, after, &mut own)?;
+        if let (Some(to), Some(from)) = (&mut found.exits, own.exits) {
+            to.extend(from);
+        }
+        found.mask.add_row(&row);
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_arguments)]
+    fn corrected_mask(
+        &mut self,
+        vocabulary: &Vocabulary,
+        reading: Reading,
+        node: usize,
+        mask: &LeafMask,
+        anything: Option<LeafId>,
+        after: After,
+        found: &mut Found<'_>,
+    ) -> Result<(), SchemaError> {
+        found.mask.add(&mask.inside);
+        if let After::Same(after) | After::Near(after) = &after {
+            self.walk_rests(vocabulary, &mask.rests, after, found)?;
+        }
+        // The exits that were found so far are of tokens that may yet be refused.
+        let doubtful = found.exits.as_mut().map(std::mem::take);
         let cross = !matches!(after, After::Differs);
-        let mut refused = self.correct(vocabulary, reading, node, anything, cross, &mut this)?;
+        let mut refused = self.correct(vocabulary, reading, node, anything, cross, found)?;
         match after {
             After::Same(_) => {}
             After::Near(_) => {
-                for &id in mask.far.tokens() {
-                    clear(this.words, id);
-                    refused.insert(id);
-                }
-                self.walk(vocabulary, &mask.far, &[reading], &mut this)?;
+                found.mask.refuse(mask.far.tokens());
+                refused.extend(mask.far.tokens());
+                self.walk(vocabulary, &mask.far, &[reading], found)?;
             }
-            After::Differs if reading.is_noted() || !matters => {
-                self.walk(vocabulary, mask.crossing(vocabulary, node), &[reading], &mut this)?;
+            After::Differs if !reading.is_noted() && matches!(reading.frame, Frame::Key { .. }) => {
+                self.walk_names(vocabulary, mask.crossing(vocabulary, node), reading, found)?;
             }
-            After::Differs => self.walk_names(vocabulary, mask.crossing(vocabulary, node), reading, &mut this)?,
+            After::Differs => self.walk(vocabulary, mask.crossing(vocabulary, node), &[reading], found)?,
         }
-        found.words.iter_mut().zip(&own).for_each(|(to, from)| *to |= from);
-        if let Some(to) = &mut found.exits {
-            exits.retain(|(id, _)| !refused.contains(id));
-            to.extend(exits);
-            to.extend(own_exits);
+        if let (Some(exits), Some(mut doubtful)) = (&mut found.exits, doubtful) {
+            doubtful.retain(|(id, _)| !refused.contains(id));
+            exits.extend(doubtful);
         }
         Ok(())
     }
@@ -95,8 +112,9 @@ impl Machine {
     fn after_string(&mut self, reading: Reading) -> Result<After, SchemaError> {
         match reading.frame {
             Frame::Key { state, typed, .. } if !reading.is_noted() => {
-                let name = self.typed.name(typed);
-                let Some(class) = self.algebra.only_class(state, &name)? else { return Ok(After::Differs) };
+                let Some(class) = self.algebra.only_class(state, || self.typed.name(typed))? else {
+                    return Ok(After::Differs);
+                };
                 let mut after = Vec::new();
                 self.after_class(state, class, reading.parent, &mut after)?;
                 Ok(After::Near(after))
@@ -120,8 +138,8 @@ impl Machine {
         anything: Option<LeafId>,
         cross: bool,
         found: &mut Found<'_>,
-    ) -> Result<HashSet<u32, FxBuildHasher>, SchemaError> {
-        let mut refused = HashSet::default();
+    ) -> Result<Vec<u32>, SchemaError> {
+        let mut refused = Vec::new();
         let (leaf, special, typed) = match reading.frame {
             Frame::Text { leaf } => (leaf, LeafId::DEAD, TypedId::EMPTY),
             Frame::Key { state, leaf, typed } => (leaf, self.special_names(state, typed, leaf), typed),
@@ -142,10 +160,8 @@ impl Machine {
             let (leaf, special, typed) = (at.leaf, at.special, at.typed);
             let node = trie.child_node(place);
             let mut refuse = |ids: &[u32]| {
-                for &id in ids {
-                    clear(found.words, id);
-                    refused.insert(id);
-                }
+                found.mask.refuse(ids);
+                refused.extend_from_slice(ids);
             };
             let languages = &mut self.algebra.languages;
             let next = self.leaves.step(languages, leaf, byte)?;
@@ -154,17 +170,16 @@ impl Machine {
                 refuse(trie.tokens_under(node));
             } else if next == LeafId::CLOSED {
                 let (Frame::Key { state, .. }, LeafId::CLOSED) = (reading.frame, next_special) else { continue };
-                let name = self.typed.name(typed);
-                if self.algebra.is_seen(state, &name) {
+                let mut after = Vec::new();
+                self.after_name(state, &self.typed.name(typed), reading.parent, &mut after)?;
+                if after.is_empty() {
                     refuse(trie.tokens_under(node));
                 } else if cross {
                     refuse(trie.tokens_below(node));
-                    let mut after = Vec::new();
-                    self.after_name(state, &name, reading.parent, &mut after)?;
                     self.walk_below(vocabulary, trie, node, &after, found)?;
                 }
             } else if anything != Some(next) || next_special != LeafId::DEAD {
-                found.allow(trie.tokens_at(node));
+                found.mask.allow(trie.tokens_at(node));
                 let typed = match (reading.frame, self.leaves.completed(leaf, byte)) {
                     (Frame::Key { .. }, Some(c)) => self.typed.push(typed, c),
                     _ => typed,

@@ -10,7 +10,7 @@ use super::nodes::PartId;
 use super::stack::Next;
 use crate::automaton::ConfigId;
 use crate::leaf::{Encoding, LeafId, Leaves, within_a_token};
-use crate::mask::set;
+use crate::mask::{Mask, set};
 use crate::trie::Trie;
 use crate::vocabulary::Vocabulary;
 use hashbrown::HashMap;
@@ -37,7 +37,7 @@ impl TerminalMask {
 /// What a JSON value says of all tokens.
 #[derive(Debug)]
 struct PartMask {
-    inside: Box<[u32]>,
+    inside: Mask,
     /// What is left, behind the end of the value, of the tokens that go on.
     rests: Trie,
 }
@@ -86,7 +86,7 @@ impl Machine {
                 }
                 Place::Json(part, at) if !reading.tokens.is_limited() => {
                     let mask = self.part_mask(vocabulary, part, at)?;
-                    mask.inside.iter().zip(words.iter_mut()).for_each(|(from, to)| *to |= from);
+                    mask.inside.add_to(words);
                     let behind = self.config(&mut vec![Reading { place: Place::Between, ..reading }]);
                     self.walk(&mask.rests, behind, words)?;
                 }
@@ -176,9 +176,7 @@ impl Machine {
         if let Some(known) = self.part_masks.masks.get(&(part, config)) {
             return Ok(known.clone());
         }
-        let mut inside = vec![0u32; vocabulary.mask_words()].into_boxed_slice();
-        let mut exits = Vec::new();
-        self.parts[part.0 as usize].fill_mask_with_exits(vocabulary, config, &mut inside, &mut exits)?;
+        let (inside, mut exits) = self.parts[part.0 as usize].mask_with_exits(vocabulary, config)?;
         exits.sort_unstable();
         exits.dedup();
         let rests = exits.iter().filter_map(|&(id, length)| {
@@ -191,7 +189,7 @@ impl Machine {
             masks.masks.clear();
             masks.bytes = 0;
         }
-        masks.bytes += 4 * mask.inside.len() + mask.rests.memory_size();
+        masks.bytes += mask.inside.memory_size() + mask.rests.memory_size();
         masks.masks.insert((part, config), mask.clone());
         Ok(mask)
     }

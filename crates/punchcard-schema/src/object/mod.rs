@@ -46,6 +46,7 @@ pub struct Memory {
     values: FxMap<(u32, Name), Formula>,
     names: FxMap<ObjectState, Language>,
     special: FxMap<(u32, u32), Language>,
+    open: FxMap<ObjectState, bool>,
     steps: FxMap<(Formula, Name), Steps>,
     touches: FxMap<(Formula, Name), bool>,
     /// In how many cases the step that is being taken lies already.
@@ -61,6 +62,7 @@ impl Default for Memory {
             values: FxMap::default(),
             names: FxMap::default(),
             special: FxMap::default(),
+            open: FxMap::default(),
             steps: FxMap::default(),
             touches: FxMap::default(),
             cases: 1,

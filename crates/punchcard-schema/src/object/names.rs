@@ -33,6 +33,29 @@ impl Algebra {
         Ok(names)
     }
 
+    /// Whether the next member may have nearly any name: all but some of those that matter by themselves
+    /// (`names_that_matter`). Then every beginning of a name can be continued, and what a name comes to is found out at its
+    /// end.
+    pub fn names_are_open(&mut self, state: ObjectState) -> Result<bool, SchemaError> {
+        if let Some(&known) = self.objects.open.get(&state) {
+            return Ok(known);
+        }
+        let spec = self.specs[state.spec as usize].clone();
+        let open = match &*spec.classes {
+            [class] if class.size.is_none() => {
+                let mut at = state;
+                if self.options.property_order == PropertyOrder::Declared {
+                    at.residual = self.without(at.residual, &spec.order[state.place as usize..]);
+                    at.place = spec.order.len() as u32;
+                }
+                at.residual != Formula::FALSE && self.object_is_viable(at)? && self.class_may_come(at, class)?
+            }
+            _ => false,
+        };
+        self.objects.open.insert(state, open);
+        Ok(open)
+    }
+
     pub(super) fn minus_seen(&mut self, names: Language, seen: u32) -> Language {
         let seen: Vec<String> =
             self.objects.seen[seen as usize].iter().map(|&n| self.formulas.text_of(n).to_string()).collect();
@@ -108,11 +131,6 @@ impl Algebra {
         seen.filter(|name| name.starts_with(beginning)).collect()
     }
 
-    /// Whether the object has a member of this name, and may have no other.
-    pub fn is_seen(&self, state: ObjectState, name: &str) -> bool {
-        self.objects.seen[state.seen as usize].iter().any(|&seen| self.formulas.text_of(seen) == name)
-    }
-
     /// The names that matter by themselves: those that are spoken of, and those that may not come again.
     pub fn names_that_matter(&mut self, state: ObjectState) -> Language {
         let key = (state.spec, state.seen);
@@ -130,11 +148,17 @@ impl Algebra {
 
     /// The class of all names that begin like this and do not matter by themselves; `None` if there are several, or if the
     /// names of the class can be used up.
-    pub fn only_class(&mut self, state: ObjectState, beginning: &str) -> Result<Option<u32>, SchemaError> {
+    pub fn only_class(
+        &mut self,
+        state: ObjectState,
+        beginning: impl FnOnce() -> String,
+    ) -> Result<Option<u32>, SchemaError> {
         let spec = self.specs[state.spec as usize].clone();
         let mut only = None;
+        let several = spec.classes.len() > 1;
+        let beginning = if several { beginning() } else { String::new() };
         for (i, class) in spec.classes.iter().enumerate() {
-            if spec.classes.len() > 1 {
+            if several {
                 let rest = beginning.chars().fold(class.names, |rest, c| self.languages.step(rest, c as u32));
                 if !self.languages.is_viable(rest)? {
                     continue;
