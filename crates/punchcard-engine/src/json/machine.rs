@@ -435,7 +435,7 @@ impl Machine {
         if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
             return None;
         }
-        let rest = self.algebra.languages.step(space, u32::from(byte));
+        let rest = self.algebra.languages.next(space, u32::from(byte));
         (rest != Language::EMPTY).then_some(rest)
     }
 
