@@ -46,16 +46,7 @@ impl Machine {
     ) -> Result<ConfigId, SchemaError> {
         match self {
             Machine::Rules(machine) => machine.step_token(config, id, bytes),
-            Machine::Json(machine) => {
-                let mut at = if bytes.is_some() { config } else { ConfigId::DEAD };
-                for &byte in bytes.unwrap_or_default() {
-                    at = machine.step(at, byte)?;
-                    if at == ConfigId::DEAD {
-                        break;
-                    }
-                }
-                Ok(at)
-            }
+            Machine::Json(machine) => bytes.map_or(Ok(ConfigId::DEAD), |bytes| machine.step_bytes(config, bytes)),
         }
     }
 

@@ -52,7 +52,7 @@ impl Algebra {
         let names = self.languages.difference(names, seen);
         let Some(text) = self.languages.example(names)? else { return Ok(None) };
         let name = self.formulas.name(&text);
-        for (value, _) in self.object_moves(state, name)? {
+        for &(value, _) in self.object_moves(state, name)?.iter() {
             if let Some(value) = self.example(value)? {
                 let mut writer = Writer { text: String::new(), parts: 0 };
                 write_string(&text, &mut writer);

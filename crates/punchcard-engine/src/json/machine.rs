@@ -7,6 +7,7 @@
 //!
 //! A frame exists only if what is left of it can be finished, so every configuration can be completed.
 
+use super::mask::Walk;
 use super::names::{TypedId, TypedTexts};
 use crate::automaton::{ConfigId, Configs};
 use crate::bytes::ByteSet;
@@ -179,6 +180,9 @@ pub struct Machine {
     /// What completes those.
     pub(super) completions: FxMap<Reading, Option<Arc<[u8]>>>,
     start: ConfigId,
+    /// Memory for readings between configurations, used again and again.
+    passing: Vec<Reading>,
+    pub(super) walks: Vec<Walk>,
 }
 
 /// Limits on what texts build up; those that visit fewer states never notice.
@@ -220,6 +224,8 @@ impl Machine {
             name_kinds: FxMap::default(),
             completions: FxMap::default(),
             start: ConfigId::DEAD,
+            passing: Vec::new(),
+            walks: Vec::new(),
         };
         let parent = machine.push(Frame::End { space: spelling.outer_space }, BOTTOM);
         let frame = Frame::Value { formula, space: spelling.outer_space };
@@ -271,15 +277,20 @@ impl Machine {
         self.configs.intern(readings)
     }
 
+    fn check_states(&self) -> Result<(), SchemaError> {
+        if self.stacks.len() + self.configs.len() + self.typed.len() > self.limits.max_states {
+            let hint = "Compile the schema anew for further texts, constrain free member names, or raise the limit";
+            return Err(SchemaError::limit("max_states", self.limits.max_states, "", hint));
+        }
+        Ok(())
+    }
+
     /// The configuration after one more byte.
     pub fn step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, SchemaError> {
         if let Some(next) = self.configs.known_step(config, byte) {
             return Ok(next);
         }
-        if self.stacks.len() + self.configs.len() + self.typed.len() > self.limits.max_states {
-            let hint = "Compile the schema anew for further texts, constrain free member names, or raise the limit";
-            return Err(SchemaError::limit("max_states", self.limits.max_states, "", hint));
-        }
+        self.check_states()?;
         let mut out = Vec::new();
         for i in 0..self.readings_of(config).len() {
             let reading = self.readings_of(config)[i];
@@ -291,29 +302,63 @@ impl Machine {
         Ok(next)
     }
 
+    /// The configuration after more bytes. Those in between are passed through without being noted.
+    pub(crate) fn step_bytes(&mut self, config: ConfigId, bytes: &[u8]) -> Result<ConfigId, SchemaError> {
+        self.check_states()?;
+        let mut readings = std::mem::take(&mut self.passing);
+        readings.clear();
+        readings.extend_from_slice(self.configs.readings(config));
+        let mut first = 0;
+        for &byte in bytes {
+            let end = readings.len();
+            for i in first..end {
+                self.step_reading(readings[i], byte, &mut readings)?;
+            }
+            first = end;
+            self.join_from(first, &mut readings)?;
+            if readings.len() == first {
+                break;
+            }
+        }
+        readings.drain(..first);
+        let next = self.config(&mut readings);
+        self.passing = readings;
+        Ok(next)
+    }
+
     /// Makes one of those readings, from the `first` on, that are equal or differ only in what they ask of the rest of a
     /// value.
     pub(super) fn join_from(&mut self, first: usize, readings: &mut Vec<Reading>) -> Result<(), SchemaError> {
-        if readings.len() - first > 1 {
-            let mut places: FxMap<(Frame, StackId, TypedId), usize> = FxMap::default();
-            let mut to = first;
-            for i in first..readings.len() {
-                let reading = readings[i];
-                let kind = reading.frame.without_demands().unwrap_or(reading.frame);
-                match places.entry((kind, reading.parent, reading.noted)) {
-                    Entry::Vacant(place) => {
-                        place.insert(to);
-                        readings[to] = reading;
-                        to += 1;
+        // One by one, unless there are many.
+        const FEW: usize = 8;
+        let count = readings.len() - first;
+        let mut places: FxMap<(Frame, StackId, TypedId), usize> = FxMap::default();
+        let kind = |reading: &Reading| {
+            (reading.frame.without_demands().unwrap_or(reading.frame), reading.parent, reading.noted)
+        };
+        let mut to = first + count.min(1);
+        for i in to..readings.len() {
+            let reading = readings[i];
+            let place = if count <= FEW {
+                readings[first..to].iter().position(|other| kind(other) == kind(&reading)).map(|at| first + at)
+            } else {
+                if i == first + 1 {
+                    places.insert(kind(&readings[first]), first);
+                }
+                places.get(&kind(&reading)).copied()
+            };
+            match place {
+                Some(place) => readings[place].frame = self.either(readings[place].frame, reading.frame),
+                None => {
+                    readings[to] = reading;
+                    if count > FEW {
+                        places.insert(kind(&reading), to);
                     }
-                    Entry::Occupied(place) => {
-                        let other = readings[*place.get()].frame;
-                        readings[*place.get()].frame = self.either(other, reading.frame);
-                    }
+                    to += 1;
                 }
             }
-            readings.truncate(to);
         }
+        readings.truncate(to);
         if readings.len() - first > self.limits.max_readings {
             let hint = "Tell the alternatives of 'oneOf' and 'anyOf' apart by a required property, or raise the limit";
             return Err(SchemaError::limit("max_readings", self.limits.max_readings, "", hint));
@@ -638,7 +683,7 @@ impl Machine {
                 let text = self.typed.name(typed);
                 let name = self.algebra.name(&text);
                 let space = self.spelling.space;
-                for (value, next) in self.algebra.object_moves(state, name)? {
+                for &(value, next) in self.algebra.object_moves(state, name)?.iter() {
                     out.push(Reading { frame: Frame::Colon { next, value, space }, parent, noted });
                 }
             }

@@ -39,10 +39,19 @@ impl Found<'_> {
 }
 
 /// A node on the path of a walk: the readings there, the children that were not visited yet, and the bytes that may come.
+#[derive(Debug)]
 struct Level {
     readings: Range<usize>,
     children: Range<usize>,
     live: ByteSet,
+}
+
+/// What a walk has on its path. The memory is used again.
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    /// The readings along the path, those of the last node last.
+    readings: Vec<Reading>,
+    levels: Vec<Level>,
 }
 
 /// With fewer children it costs more to ask which bytes may come than to try them.
@@ -160,9 +169,26 @@ impl Machine {
         from: &[Reading],
         found: &mut Found<'_>,
     ) -> Result<(), SchemaError> {
-        // The readings along the path, those of the last node last.
-        let mut readings = from.to_vec();
-        let mut levels = vec![self.level(trie.children(node), 0..readings.len(), &readings)?];
+        let mut walk = self.walks.pop().unwrap_or_default();
+        let result = self.walk_with(&mut walk, vocabulary, trie, node, from, found);
+        self.walks.push(walk);
+        result
+    }
+
+    fn walk_with(
+        &mut self,
+        walk: &mut Walk,
+        vocabulary: &Vocabulary,
+        trie: &Trie,
+        node: usize,
+        from: &[Reading],
+        found: &mut Found<'_>,
+    ) -> Result<(), SchemaError> {
+        let Walk { readings, levels } = walk;
+        readings.clear();
+        readings.extend_from_slice(from);
+        levels.clear();
+        levels.push(self.level(trie.children(node), 0..readings.len(), readings)?);
         while let Some(level) = levels.last_mut() {
             let Some(place) = level.children.next() else {
                 levels.pop();
@@ -175,9 +201,9 @@ impl Machine {
             let before = level.readings.clone();
             readings.truncate(before.end);
             for i in before.clone() {
-                self.step_reading(readings[i], byte, &mut readings)?;
+                self.step_reading(readings[i], byte, readings)?;
             }
-            self.join_from(before.end, &mut readings)?;
+            self.join_from(before.end, readings)?;
             if readings.len() == before.end {
                 continue;
             }
@@ -193,11 +219,11 @@ impl Machine {
             if trie.nodes_below(node) >= FEW_NODES && std::ptr::eq(trie, &vocabulary.trie) {
                 let here: Vec<Reading> = readings.drain(before.end..).collect();
                 for reading in here {
-                    self.find_at(vocabulary, reading, node, found, &mut readings)?;
+                    self.find_at(vocabulary, reading, node, found, readings)?;
                 }
             }
             if readings.len() > before.end {
-                levels.push(self.level(children, before.end..readings.len(), &readings)?);
+                levels.push(self.level(children, before.end..readings.len(), readings)?);
             }
         }
         Ok(())

@@ -44,6 +44,7 @@ pub struct Memory {
     seen: Vec<Arc<[Name]>>,
     seen_ids: FxMap<Arc<[Name]>, u32>,
     values: FxMap<(u32, Name), Formula>,
+    moves: FxMap<(ObjectState, Name), Arc<[Move]>>,
     names: FxMap<ObjectState, Language>,
     special: FxMap<(u32, u32), Language>,
     open: FxMap<ObjectState, bool>,
@@ -60,6 +61,7 @@ impl Default for Memory {
             seen: vec![none.clone()],
             seen_ids: [(none, 0)].into_iter().collect(),
             values: FxMap::default(),
+            moves: FxMap::default(),
             names: FxMap::default(),
             special: FxMap::default(),
             open: FxMap::default(),
@@ -176,7 +178,10 @@ impl Algebra {
     }
 
     /// The ways to treat a member of this name that can be finished, in an object that can be.
-    pub fn object_moves(&mut self, state: ObjectState, name: Name) -> Result<Vec<Move>, SchemaError> {
+    pub fn object_moves(&mut self, state: ObjectState, name: Name) -> Result<Arc<[Move]>, SchemaError> {
+        if let Some(known) = self.objects.moves.get(&(state, name)) {
+            return Ok(known.clone());
+        }
         let mut moves = Vec::new();
         // What could be finished without a member that nothing speaks of can be finished with it.
         let touched = self.touches(state.residual, name);
@@ -185,6 +190,10 @@ impl Algebra {
             if self.is_satisfiable(value)? && (as_before || self.object_is_viable(next)?) {
                 moves.push((value, next));
             }
+        }
+        let moves: Arc<[Move]> = moves.into();
+        if !self.search.is_running() {
+            self.objects.moves.insert((state, name), moves.clone());
         }
         Ok(moves)
     }

@@ -209,7 +209,7 @@ impl Algebra {
     pub fn class_moves(&mut self, state: ObjectState, class: u32) -> Result<Vec<Move>, SchemaError> {
         let spec = self.specs[state.spec as usize].clone();
         let example = spec.classes[class as usize].example;
-        let mut moves = self.object_moves(ObjectState { seen: 0, ..state }, example)?;
+        let mut moves = self.object_moves(ObjectState { seen: 0, ..state }, example)?.to_vec();
         moves.iter_mut().for_each(|(_, next)| next.seen = state.seen);
         Ok(moves)
     }
