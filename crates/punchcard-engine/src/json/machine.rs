@@ -13,7 +13,6 @@ use crate::automaton::{ConfigId, Configs};
 use crate::bytes::ByteSet;
 use crate::leaf::{Encoding, LeafId, Leaves};
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 use punchcard_automata::{Language, Languages};
 use punchcard_schema::object::Move;
 use punchcard_schema::{Algebra, ArrayState, Formula, ObjectState, SchemaError};
