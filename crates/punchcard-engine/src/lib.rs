@@ -12,6 +12,7 @@ mod bytes;
 pub mod error;
 pub mod grammar;
 pub mod json;
+mod kinds;
 pub mod leaf;
 pub mod mask;
 pub mod matcher;

@@ -1,6 +1,7 @@
 //! A model's vocabulary: the bytes of each token, as a trie, and which ids are special.
 
 use crate::json::leaf_mask::{LeafMask, RunMask};
+use crate::kinds::KindTrie;
 use crate::rules::mask::TerminalMask;
 use crate::trie::Trie;
 use hashbrown::HashMap;
@@ -29,6 +30,8 @@ pub struct Vocabulary {
     eos: Box<[u32]>,
     special: Box<[u32]>,
     pub(crate) trie: Trie,
+    /// The tokens below some nodes of the trie, by kinds of characters.
+    pub(crate) kinds: Shared<usize, KindTrie>,
     alphabet: Option<CharSet>,
     /// Masks inside strings and numbers depend on their language alone, so they are shared by all grammars. The key is a
     /// structural hash of the language, how it is written, and the node of the trie where the value begins.
@@ -86,6 +89,7 @@ impl Vocabulary {
             special,
             trie,
             alphabet,
+            kinds: Shared::default(),
             leaf_masks: Shared::default(),
             run_masks: Shared::default(),
             terminal_masks: Shared::default(),

@@ -2,6 +2,7 @@
 
 use super::machine::Machine;
 use crate::bytes::ByteSet;
+use crate::kinds::{self, KindTrie, Tokens};
 use crate::leaf::{Encoding, LeafId, Leaves, within_a_token};
 use crate::mask::{Mask, clear, set};
 use crate::trie::Trie;
@@ -147,15 +148,18 @@ struct Level {
     live: ByteSet,
 }
 
+/// With fewer nodes below, tokens are not put together by the kinds of their characters.
+const MANY_NODES: usize = 1000;
+
 /// Visits the nodes below a node that a leaf can come to, with the leaf there and the characters that were completed on the
-/// way.
+/// way. Does not go on below a node where it is told `false`.
 fn visit(
     trie: &Trie,
     languages: &mut Languages,
     leaves: &mut Leaves,
     leaf: LeafId,
     node: usize,
-    mut each: impl FnMut(&Languages, &Leaves, usize, LeafId, u32),
+    mut each: impl FnMut(&mut Languages, &mut Leaves, usize, LeafId, u32) -> Result<bool, LimitExceeded>,
 ) -> Result<(), LimitExceeded> {
     // With fewer children it costs more to ask which bytes may come than to try them.
     const FEW: usize = 4;
@@ -181,8 +185,8 @@ fn visit(
         }
         chars += u32::from(next != LeafId::CLOSED && leaves.language(next).is_some());
         let node = trie.child_node(place);
-        each(languages, leaves, node, next, chars);
-        if next != LeafId::CLOSED && !trie.children(node).is_empty() {
+        let goes_on = each(languages, leaves, node, next, chars)?;
+        if goes_on && next != LeafId::CLOSED && !trie.children(node).is_empty() {
             levels.push(level(languages, leaves, next, chars, node)?);
         }
     }
@@ -199,17 +203,30 @@ fn compute(
     let trie = &vocabulary.trie;
     let mut inside = vec![0u32; vocabulary.mask_words()];
     let mut crossing = Vec::new();
-    visit(trie, languages, leaves, leaf, node, |languages, leaves, node, next, _| {
-        trie.tokens_at(node).iter().for_each(|&id| set(&mut inside, id));
-        let is_complete = || {
-            let language = leaves.language(next).filter(|(_, encoding)| *encoding == Encoding::Raw);
-            language.is_some_and(|(language, _)| languages.is_nullable(language))
-        };
-        if next == LeafId::CLOSED || is_complete() {
-            let start = trie.depth(node) as u32;
-            crossing.extend(trie.tokens_below(node).iter().map(|&id| (id, start)));
+    let by_kinds = |languages: &mut _, leaves: &mut _, leaf, node, inside: &mut [u32], crossing: &mut _| {
+        if trie.nodes_below(node) < MANY_NODES || !kinds::are_alike(languages, leaves, leaf)? {
+            return Ok::<_, LimitExceeded>(false);
         }
-    })?;
+        let build = || Ok::<_, LimitExceeded>(KindTrie::new(trie, node, vocabulary.mask_words()));
+        let kinds = vocabulary.kinds.get(node, KindTrie::memory_size, build)?;
+        let mut tokens = Tokens { inside, crossing };
+        kinds::find(vocabulary, &kinds, languages, leaves, leaf, trie.depth(node), &mut tokens)?;
+        Ok(true)
+    };
+    if !by_kinds(languages, leaves, leaf, node, &mut inside, &mut crossing)? {
+        visit(trie, languages, leaves, leaf, node, |languages, leaves, node, next, _| {
+            trie.tokens_at(node).iter().for_each(|&id| set(&mut inside, id));
+            let is_complete = || {
+                let language = leaves.language(next).filter(|(_, encoding)| *encoding == Encoding::Raw);
+                language.is_some_and(|(language, _)| languages.is_nullable(language))
+            };
+            if next == LeafId::CLOSED || is_complete() {
+                let start = trie.depth(node) as u32;
+                crossing.extend(trie.tokens_below(node).iter().map(|&id| (id, start)));
+            }
+            Ok(next == LeafId::CLOSED || !by_kinds(languages, leaves, next, node, &mut inside, &mut crossing)?)
+        })?;
+    }
     let (rests, far) = rests_of(vocabulary, node, crossing.into_iter());
     Ok(LeafMask { inside: Mask::of(&inside), rests, far, crossing: OnceLock::new() })
 }
@@ -235,6 +252,7 @@ fn compute_run(
             let room = chars + u32::from(leaves.language(next).is_none());
             staying.extend(trie.tokens_at(node).iter().map(|&id| (room, id)));
         }
+        Ok(true)
     })?;
     staying.sort_unstable_by(|a, b| b.cmp(a));
     let (rests, far) = rests_of(vocabulary, node, crossing.iter().map(|&(_, id, start)| (id, start)));
