@@ -52,6 +52,10 @@ class Engine:
         self.fill(matcher)
         return self.allows(self.vocab.eos)
 
+    def problem(self, matcher: Any) -> str:
+        """Why a matcher has given up, where it has."""
+        return ""
+
 
 class Punchcard(Engine):
     options: Row = {}
@@ -149,6 +153,9 @@ class LLGuidance(Engine):
     def accept(self, matcher: Any, token: int) -> None:
         matcher.consume_token(token)
 
+    def problem(self, matcher: Any) -> str:
+        return str(matcher.get_error())[:300]
+
     def prepare_batch(self, rows: int, threads: int) -> None:
         self.executor = self.module.LLExecutor(threads)
         self.rows = self.numpy.allocate_token_bitmask(rows, self.vocab.size)
@@ -234,8 +241,8 @@ ENGINES: dict[str, type[Engine]] = {
 Task = Callable[[Engine, Row], Row]
 
 
-def follow(engine: Engine, grammar: Any, tokens: Sequence[int]) -> tuple[list[float], list[float], bool]:
-    """Masks and commits along a text: the microseconds of each, and whether all tokens, and the end, were allowed."""
+def follow(engine: Engine, grammar: Any, tokens: Sequence[int]) -> tuple[list[float], list[float], str]:
+    """Masks and commits along a text: the microseconds of each, and what was not allowed, if it was not all."""
     now, masks, commits = time.perf_counter_ns, [], []
     matcher = engine.start(grammar)
     for token in tokens:
@@ -244,11 +251,11 @@ def follow(engine: Engine, grammar: Any, tokens: Sequence[int]) -> tuple[list[fl
         filled = now()
         masks.append((filled - begun) / 1e3)
         if not engine.allows(token):
-            return masks, commits, False
+            return masks, commits, engine.problem(matcher) or f"token {len(masks)} of {len(tokens)} is not allowed"
         begun = now()
         engine.accept(matcher, token)
         commits.append((now() - begun) / 1e3)
-    return masks, commits, engine.may_end(matcher)
+    return masks, commits, "" if engine.may_end(matcher) else engine.problem(matcher) or "the end is not allowed"
 
 
 class Worker:

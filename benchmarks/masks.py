@@ -34,10 +34,10 @@ def measure(engine: Engine, job: Row) -> Row:
         return {"fault": "refused", "why": str(error)[:200]}
     row: Row = {"compile": (compiled - begun) / 1e3, "first": (time.perf_counter_ns() - begun) / 1e3, "between": []}
     for tokens, valid in job["tests"]:
-        masks, commits, admitted = follow(engine, grammar, tokens)
+        masks, commits, problem = follow(engine, grammar, tokens)
         row["between"] += [sum(pair) for pair in zip(masks, [*commits, 0], strict=False)]
-        if admitted != valid:
-            row["fault"] = "too_lax" if admitted else "too_tight"
+        if bool(problem) == valid:
+            row["fault"] = "too_tight" if valid else "too_lax"
     return row
 
 

@@ -1,0 +1,136 @@
+"""What it takes before the first schema: importing, the vocabulary, memory, the size of the wheel and of a matcher.
+
+    python benchmarks/setup.py [--engines punchcard,llguidance] [--rounds 10]
+
+Every figure comes from fresh processes. Setting a vocabulary up is what turns a list of tokens into an engine that can
+compile; importing modules and reading the file are not in it. The size of a matcher is the growth of the process by
+--matchers of them, of one grammar: new ones, and ones that have followed a document.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import shapes
+from common import HERE, Row, arguments, save, vocabulary
+from engines import ENGINES, peak_mb
+from tqdm import tqdm
+
+SIZES = {"Llama 3, 128,256 entries": None, "synthesised, 262,144 entries": 262_144}
+IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
+
+
+def resident_mb() -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1e3
+    return 0.0
+
+
+def inside_vocabulary(name: str, size: int | None) -> Row:
+    vocab = vocabulary(size)
+    _ = vocab.tokens(), vocab.encoding, __import__(name)
+    before, begun = resident_mb(), time.perf_counter()
+    engine = ENGINES[name](vocab)
+    row = {"seconds": time.perf_counter() - begun, "grown_mb": resident_mb() - before}
+    engine.compile("json_schema", '{"type": "object"}')
+    return row | {"peak_mb": peak_mb()}
+
+
+def inside_matchers(name: str, count: int) -> Row:
+    vocab = vocabulary()
+    engine = ENGINES[name](vocab)
+    grammar = engine.compile("json_schema", json.dumps(shapes.ORDER))
+    tokens = vocab.encode(json.dumps(next(shapes.orders())))
+    row: Row = {"tokens": len(tokens)}
+    for state, text in (("new", []), ("used", tokens)):
+        for token in text:  # caches of the grammar are full before any memory is counted
+            engine.fill(matcher := engine.start(grammar))
+            engine.accept(matcher, token)
+        before, begun = resident_mb(), time.perf_counter()
+        matchers = [engine.start(grammar) for _ in range(count)]
+        row[f"start_us_{state}"] = round((time.perf_counter() - begun) / count * 1e6, 3)
+        for matcher in matchers:
+            for token in text:
+                engine.accept(matcher, token)
+        row[f"bytes_{state}"] = round((resident_mb() - before) * 1e6 / count)
+        row["count"] = len(matchers)
+        del matchers
+    return row
+
+
+def fresh(*words: object) -> Row:
+    """What this script prints in a process of its own."""
+    command = [sys.executable, str(HERE / "setup.py"), "--inside", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        return {"error": done.stderr.strip().splitlines()[-1][:200]}
+    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+
+
+def import_seconds(name: str) -> float:
+    return float(subprocess.run([sys.executable, "-c", IMPORT.format(name)], capture_output=True, check=True).stdout)
+
+
+def times(measure: Callable[[], float], rounds: int) -> Row:
+    found = sorted(measure() for _ in range(rounds))
+    return {"best_ms": round(found[0] * 1e3, 2), "median_ms": round(statistics.median(found) * 1e3, 2)}
+
+
+def run(args: argparse.Namespace) -> Row:
+    found: Row = {"engines": {}}
+    for name in tqdm(args.engines.split(","), desc="engines"):
+        row: Row = {"import": times(lambda name=name: import_seconds(name), args.rounds), "vocabularies": {}}  # type: ignore[misc]
+        for label, size in SIZES.items():
+            rounds = [fresh("vocabulary", name, size or 0) for _ in range(max(1, args.rounds // 3))]
+            row["vocabularies"][label] = {
+                **times(lambda it=iter(rounds): next(it)["seconds"], len(rounds)),  # type: ignore[misc]
+                "grown_mb": round(max(r["grown_mb"] for r in rounds)),
+                "peak_mb": round(max(r["peak_mb"] for r in rounds)),
+            }
+        row["matcher"] = fresh("matchers", name, args.matchers if name == "punchcard" else args.matchers // 10)
+        found["engines"][name] = row
+    wheels = sorted((HERE.parent / "dist").glob("punchcard-*.whl"), key=lambda p: p.stat().st_mtime)
+    if wheels:
+        found["wheel"] = {"name": wheels[-1].name, "mb": round(wheels[-1].stat().st_size / 1e6, 2)}
+    return found
+
+
+def show(found: Row) -> None:
+    for name, row in found["engines"].items():
+        print(f"{name}: import {row['import']}")
+        for label, figures in row["vocabularies"].items():
+            print(f"  {label}: {figures}")
+        print(f"  matcher: {row['matcher']}")
+    if "wheel" in found:
+        print(f"wheel: {found['wheel']}")
+
+
+def main() -> None:
+    parser = arguments(__doc__, "punchcard,llguidance,glrmask,xgrammar")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--matchers", type=int, default=100_000, help="a tenth of it for the peers")
+    parser.add_argument("--inside", nargs=3, metavar=("WHAT", "ENGINE", "NUMBER"), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.inside:
+        what, name, number = args.inside
+        inside = {"vocabulary": inside_vocabulary, "matchers": inside_matchers}[what]
+        print(json.dumps(inside(name, int(number) or None)))  # type: ignore[operator]
+        return
+    if args.quick:
+        args.rounds, args.matchers = 3, 10_000
+    found = run(args)
+    show(found)
+    del args.inside
+    save(args.results, "setup", found, args)
+
+
+if __name__ == "__main__":
+    main()
