@@ -151,7 +151,7 @@ def main() -> None:
         args.steps = 64
     found = run(args)
     show(found)
-    save(args.results, "batches", found, args)
+    save("batches", found, args)
 
 
 if __name__ == "__main__":

@@ -178,8 +178,14 @@ def arguments(doc: str | None, engines: str | None = None, data: bool = False) -
     return parser
 
 
-def save(folder: Path, name: str, found: Row, args: argparse.Namespace) -> None:
+def of_quick(args: argparse.Namespace) -> Path:
+    """The folder for results; those of --quick are kept apart."""
+    return args.results / "quick" if args.quick else args.results  # type: ignore[no-any-return]
+
+
+def save(name: str, found: Row, args: argparse.Namespace) -> None:
     """Write the figures of one script, with the machine, the versions and the date."""
+    folder = of_quick(args)
     folder.mkdir(parents=True, exist_ok=True)
     options = {key: value for key, value in vars(args).items() if key not in ("results", "data")}
     head = {

@@ -12,7 +12,7 @@ import resource
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from common import Row, Vocabulary, vocabulary
 
@@ -58,7 +58,7 @@ class Engine:
 
 
 class Punchcard(Engine):
-    options: Row = {}
+    options: ClassVar[Row] = {}
 
     def __init__(self, vocab: Vocabulary) -> None:
         import punchcard
@@ -99,7 +99,7 @@ class Punchcard(Engine):
 class PunchcardSpec(Punchcard):
     """The profile with every order of members and every spelling."""
 
-    options = {"profile": "spec"}
+    options: ClassVar[Row] = {"profile": "spec"}
 
 
 class LLGuidance(Engine):
@@ -137,9 +137,7 @@ class LLGuidance(Engine):
 
         form = tag["format"]
         tags = [
-            StructTag(
-                trigger=form["triggers"][0], begin=t["begin"], grammar=t["content"]["json_schema"], end=t["end"]
-            )
+            StructTag(trigger=form["triggers"][0], begin=t["begin"], grammar=t["content"]["json_schema"], end=t["end"])
             for t in form["tags"]
         ]
         return StructTag.to_grammar(tags, assume_special=False)

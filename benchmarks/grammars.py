@@ -4,8 +4,8 @@
 
 The grammars are those of tests/grammars; templates, which no peer reads, are written out. EBNF reaches llguidance
 through its own converter, gbnf_to_lark. The texts are in benchmarks/data/texts. A grammar that an engine refuses, and a
-text that it does not let through, are named with the reason. Every round compiles anew, and follows the text twice: with
-cold and with warm caches. Figures are over all rounds but the first, which readies what belongs to the vocabulary; an
+text that it does not let through, are named with the reason. Every round compiles anew, and follows the text twice:
+with cold and with warm caches. Figures are over all rounds but the first, which readies what belongs to the vocabulary; an
 engine that needs more than --slow seconds for it is not asked again, and that round counts.
 """
 
@@ -133,7 +133,7 @@ def main() -> None:
         args.rounds, args.limit = 1, 10
     found = run(args)
     show(found)
-    save(args.results, "grammars", found, args)
+    save("grammars", found, args)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import shapes
-from common import Row, arguments, maskbench, save, spread, vocabulary
+from common import Row, arguments, maskbench, of_quick, save, spread, vocabulary
 from engines import Engine, Worker, follow
 from tqdm import tqdm
 
@@ -127,8 +127,9 @@ def curves(args: argparse.Namespace) -> Iterator[tuple[str, list[Point]]]:
 
 def run(args: argparse.Namespace) -> Row:
     found: Row = {"curves": {}}
-    if args.only and (args.results / "growth.json").exists():
-        found["curves"] = json.loads((args.results / "growth.json").read_text("utf-8"))["curves"]
+    before = of_quick(args) / "growth.json"
+    if args.only and before.exists():
+        found["curves"] = json.loads(before.read_text("utf-8"))["curves"]
     for name, points in curves(args):
         rows: dict[str, list[Row]] = {}
         workers = [Worker(engine, measure, limit=args.limit) for engine in args.engines.split(",")]
@@ -178,7 +179,7 @@ def main() -> None:
     args = parser.parse_args()
     found = run(args)
     show(found)
-    save(args.results, "growth", found, args)
+    save("growth", found, args)
 
 
 if __name__ == "__main__":

@@ -90,11 +90,12 @@ def run(args: argparse.Namespace) -> Row:
         found["seeds"][seed] = summaries
         for name, found_rows in rows.items():
             every[name] += found_rows
+        found["engines"] = {name: summary(found_rows) for name, found_rows in every.items()}
+        if "punchcard" in found["engines"]:
+            found["ratios"] = ratios(found["engines"], "punchcard")
+        save("masks", found, args)
     for worker in workers:
         worker.stop()
-    found["engines"] = {name: summary(found_rows) for name, found_rows in every.items()}
-    if "punchcard" in found["engines"]:
-        found["ratios"] = ratios(found["engines"], "punchcard")
     return found
 
 
@@ -117,9 +118,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.quick:
         args.sample, args.seeds = 60, "1"
-    found = run(args)
-    show(found)
-    save(args.results, "masks", found, args)
+    show(run(args))
 
 
 if __name__ == "__main__":

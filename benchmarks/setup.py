@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from pathlib import Path
 
 import shapes
@@ -79,19 +79,19 @@ def import_seconds(name: str) -> float:
     return float(subprocess.run([sys.executable, "-c", IMPORT.format(name)], capture_output=True, check=True).stdout)
 
 
-def times(measure: Callable[[], float], rounds: int) -> Row:
-    found = sorted(measure() for _ in range(rounds))
+def times(seconds: Iterable[float]) -> Row:
+    found = sorted(seconds)
     return {"best_ms": round(found[0] * 1e3, 2), "median_ms": round(statistics.median(found) * 1e3, 2)}
 
 
 def run(args: argparse.Namespace) -> Row:
     found: Row = {"engines": {}}
     for name in tqdm(args.engines.split(","), desc="engines"):
-        row: Row = {"import": times(lambda name=name: import_seconds(name), args.rounds), "vocabularies": {}}  # type: ignore[misc]
+        row: Row = {"import": times(import_seconds(name) for _ in range(args.rounds)), "vocabularies": {}}
         for label, size in SIZES.items():
             rounds = [fresh("vocabulary", name, size or 0) for _ in range(max(1, args.rounds // 3))]
             row["vocabularies"][label] = {
-                **times(lambda it=iter(rounds): next(it)["seconds"], len(rounds)),  # type: ignore[misc]
+                **times(r["seconds"] for r in rounds),
                 "grown_mb": round(max(r["grown_mb"] for r in rounds)),
                 "peak_mb": round(max(r["peak_mb"] for r in rounds)),
             }
@@ -125,11 +125,11 @@ def main() -> None:
         print(json.dumps(inside(name, int(number) or None)))  # type: ignore[operator]
         return
     if args.quick:
-        args.rounds, args.matchers = 3, 10_000
+        args.rounds, args.matchers = 1, 10_000
     found = run(args)
     show(found)
     del args.inside
-    save(args.results, "setup", found, args)
+    save("setup", found, args)
 
 
 if __name__ == "__main__":
