@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from common import TAIL, Row
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 COLOURS = {
     "punchcard": "#c2410c",
@@ -87,9 +88,25 @@ def _time(value: float, _: Any = None) -> str:
     return f"{value:g} µs"
 
 
+def _count(value: float, _: Any = None) -> str:
+    for unit, size in ((" M", 1e6), (" k", 1e3)):
+        if value >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"
+
+
 def _axes(axis: Any, x: str, y: str = "", title: str = "") -> None:
     axis.set(xscale="log", yscale="log", xlabel=x, ylabel=y, title=title)
+    axis.xaxis.set_major_formatter(FuncFormatter(_count))
     axis.yaxis.set_major_formatter(FuncFormatter(_time))
+    for side in (axis.xaxis, axis.yaxis):
+        side.set_minor_formatter(NullFormatter())
+
+
+def _decades(axis: Any) -> None:
+    """Whole decades at both ends of the times, so that what is flat looks flat."""
+    low, high = axis.get_ylim()
+    axis.set_ylim(10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high)))
 
 
 def _grid(count: int, columns: int = 3) -> tuple[Any, list[Any]]:
@@ -143,6 +160,7 @@ def _compilation(curves: Row) -> Any:
             if good:
                 line = "" if curve == "maskbench" else "-"
                 axis.plot(*zip(*good, strict=True), line + "o", color=COLOURS[name], label=NAMES[name])
+        _decades(axis)
     _legend(figure, axes)
     return figure
 
@@ -165,6 +183,7 @@ def _masks(curves: Row, chosen: list[str]) -> Any:
                         label=f"{NAMES[name]}, {walk}",
                         mfc="white",
                     )
+        _decades(axis)
     _legend(figure, axes)
     return figure
 
@@ -175,6 +194,8 @@ def _batches(found: Row) -> Any:
         steps = [value * 1e3 for value in s["steps_ms"]]
         axis.plot(range(1, len(steps) + 1), steps, color=COLOURS[name], label=NAMES[name], linewidth=0.9)
     _axes(axis, "step", "all masks of the step")
+    _decades(axis)
+    axis.set_xscale("linear")
     _legend(figure, [axis])
     return figure
 
@@ -193,5 +214,6 @@ def _grammars(found: Row) -> Any:
         axis.set(xscale="log", xlabel=f"{title}, mean", yticks=range(len(names)))
         axis.set_yticklabels(names if axis is axes[0] else [])
         axis.xaxis.set_major_formatter(FuncFormatter(_time))
+        axis.xaxis.set_minor_formatter(NullFormatter())
     _legend(figure, axes)
     return figure

@@ -5,8 +5,8 @@
 The grammars are those of tests/grammars; templates, which no peer reads, are written out. EBNF reaches llguidance
 through its own converter, gbnf_to_lark. The texts are in benchmarks/data/texts. A grammar that an engine refuses, and a
 text that it does not let through, are named with the reason. Every round compiles anew, and follows the text twice:
-with cold and with warm caches. Figures are over all rounds but the first, which readies what belongs to the vocabulary; an
-engine that needs more than --slow seconds for it is not asked again, and that round counts.
+with cold and with warm caches. Figures are over all rounds but the first, which readies what belongs to the vocabulary;
+an engine that needs more than --slow seconds for it is not asked again, and that round counts.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ LABELS = {
     "xgrammar": "XGrammar",
     "glrmask": "GLRMask",
 }
+WALKS = [("cold", "mean"), ("cold", "p99"), ("cold", "max"), ("warm", "mean"), ("warm", "p50"), ("warm", "p99")]
 SHAPE_NOTE = {"text": "free text", "call": "a call", "document": ""}
 
 
@@ -84,21 +85,22 @@ def growth(found: Row) -> str:
     if rows:
         head = ["masks", "from", "to", "cold median", "cold p99", "warm median", "warm p99"]
         parts.append(table(head, rows))
-    refused = sorted(
-        f"{curve.replace('shape: ', '')} at {p['x']:,.0f}: {LABELS[name]}, {reason(p['error'])}"
-        for curve, engines in curves.items()
-        if curve != "maskbench"
-        for name, points in engines.items()
-        for p in points
-        if "error" in p
-    )
+    refused: dict[tuple[str, str], list[str]] = {}
+    for curve, engines in curves.items():
+        for name, points in engines.items() if curve != "maskbench" else ():
+            for p in points:
+                if "error" in p:
+                    where = refused.setdefault((LABELS[name], reason(p["error"])), [])
+                    where.append(f"{curve.replace('shape: ', '')} at {p['x']:,.0f}")
     if refused:
-        parts.append("Left out: " + "; ".join(refused) + ".")
+        lines = [f"- {engine}, {why}: {'; '.join(where)}" for (engine, why), where in refused.items()]
+        parts.append("Left out:\n\n" + "\n".join(lines))
     return "\n\n".join(parts)
 
 
 def reason(error: str) -> str:
-    return "`" + re.sub(r"\s+", " ", error.replace("`", "'"))[:70].strip() + "`"
+    words = re.sub(r"\s+", " ", error.replace("`", "'")).removeprefix("ValueError: ").removeprefix("RuntimeError: ")
+    return f"`{words[:77]}...`" if len(words) > 80 else f"`{words}`"
 
 
 def ends(curve: str, name: str, points: list[Row]) -> list[list[str]]:
@@ -150,13 +152,13 @@ def grammars(found: Row) -> str:
                 [
                     f"{grammar}, {LABELS[name]}",
                     time(s["first_us"]["p50"]),
-                    *(time(s[f"{walk}_us"][q]) for walk in ("cold", "warm") for q in ("mean", "p50", "p99", "max")),
+                    *(time(s[f"{walk}_us"][q]) for walk, q in WALKS),
                     times(ratios.get("first_us p50")),
                     times(ratios.get("cold_us mean")),
                     times(ratios.get("warm_us mean")),
                 ]
             )
-    walks = [f"{walk} {q}" for walk in ("cold", "warm") for q in ("mean", "p50", "p99", "max")]
+    walks = [f"{walk} {q}" for walk, q in WALKS]
     versus = [f"{what} / Punchcard" for what in ("first", "cold", "warm")]
     parts = [table(["mask and commit", "first mask", *walks, *versus], rows)]
     if refused:

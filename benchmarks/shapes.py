@@ -10,7 +10,7 @@ from typing import Any
 # A job's pieces are texts with a label, or none; what is measured of a piece is kept under its label.
 Piece = tuple[str | None, str]
 
-WORDS = """
+TEXT = """
 account address agent amount area author balance batch block branch budget buffer cache channel city class client
 code color column contact count country currency customer date delay depth device email entry event factor field
 file filter flag folder format group height host image index input item kernel label layer level limit link list
@@ -19,7 +19,8 @@ page parent path period phone point policy price priority product profile query 
 report result role route rule scale scope score section sender series service session shape shard size source
 stage state status stock store street style subject table target task team term text title token topic total type
 unit user value vendor version view volume weight width window worker zone
-""".split()
+"""
+WORDS = TEXT.split()
 KINDS: list[dict[str, Any]] = [
     {"type": "string"},
     {"type": "integer"},
