@@ -17,8 +17,9 @@ from time import perf_counter_ns
 from typing import Any
 
 from common import Row, arguments, maskbench, ratio, save, spread, vocabulary
-from engines import Engine, Worker, follow
+from engines import Engine
 from tqdm import tqdm
+from workers import Worker, follow
 
 TURN = 8
 LEAST, MOST = 30, 1_000  # tokens of an instance

@@ -16,8 +16,9 @@ import re
 from time import perf_counter_ns
 
 from common import HERE, Row, arguments, ratio, save, spread
-from engines import Engine, Worker, follow
+from engines import Engine
 from tqdm import tqdm
+from workers import Worker, follow
 
 GRAMMARS = HERE.parent / "tests" / "grammars"
 TEXTS = {

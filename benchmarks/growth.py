@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import shapes
 from common import Row, arguments, maskbench, of_quick, save, spread, vocabulary
-from engines import Engine, Worker, follow
+from engines import Engine
 from tqdm import tqdm
+from workers import Worker, follow
 
 SIZES = [1_000, 10_000, 100_000, 1_000_000, 10_000_000]
 LENGTHS = [100, 300, 1_000, 3_000, 10_000, 30_000, 100_000]

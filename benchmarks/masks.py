@@ -16,8 +16,9 @@ import random
 import time
 
 from common import Row, arguments, maskbench, ratio, save, spread, tail, vocabulary
-from engines import Engine, Worker, follow
+from engines import Engine
 from tqdm import tqdm
+from workers import Worker, follow
 
 FAILURES = ["refused", "crashed", "too_lax", "too_tight"]
 SHOWN = ["mean", "p50", "p90", "p99", "p99.9", "max"]

@@ -20,8 +20,9 @@ from pathlib import Path
 
 import shapes
 from common import HERE, Row, arguments, save, vocabulary
-from engines import ENGINES, peak_mb
+from engines import ENGINES
 from tqdm import tqdm
+from workers import peak_mb
 
 SIZES = {"Llama 3, 128,256 entries": None, "synthesised, 262,144 entries": 262_144}
 IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
