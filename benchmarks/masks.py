@@ -60,16 +60,19 @@ def summary(rows: list[Row]) -> Row:
     }
 
 
-def ratios(found: Row, ours: str) -> Row:
-    """How many times as long each peer takes."""
-    return {
-        peer: {
-            figure: {q: ratio(s[figure].get(q), found[ours][figure].get(q)) for q in SHOWN}
-            for figure in ("first_us", "between_us")
-        }
-        for peer, s in found.items()
-        if not peer.startswith("punchcard")
-    }
+def ratios(every: dict[str, list[Row]]) -> Row:
+    """How many times as long each peer takes as Punchcard, over the schemas that both pass."""
+    found: Row = {}
+    for peer, theirs in every.items():
+        if peer.startswith("punchcard") or "punchcard" not in every:
+            continue
+        pairs = zip(every["punchcard"], theirs, strict=True)
+        both = [pair for pair in pairs if all("error" not in row and "fault" not in row for row in pair)]
+        ours, others = (summary([pair[side] for pair in both]) for side in (0, 1))
+        found[peer] = {"schemas": len(both)}
+        for figure in ("first_us", "between_us"):
+            found[peer][figure] = {q: ratio(others[figure].get(q), ours[figure].get(q)) for q in SHOWN}
+    return found
 
 
 def run(args: argparse.Namespace) -> Row:
@@ -92,8 +95,7 @@ def run(args: argparse.Namespace) -> Row:
         for name, found_rows in rows.items():
             every[name] += found_rows
         found["engines"] = {name: summary(found_rows) for name, found_rows in every.items()}
-        if "punchcard" in found["engines"]:
-            found["ratios"] = ratios(found["engines"], "punchcard")
+        found["ratios"] = ratios(every)
         save("masks", found, args)
     for worker in workers:
         worker.stop()
@@ -106,9 +108,9 @@ def show(found: Row) -> None:
         print(", ".join(f"{kind} {s[kind]}" for kind in FAILURES))
         for figure in ("first_us", "between_us"):
             print(f"  {figure:<11}", "  ".join(f"{q} {s[figure].get(q)}" for q in SHOWN))
-    for peer, figures in found.get("ratios", {}).items():
-        for figure, ratios_of in figures.items():
-            print(f"{peer} / punchcard, {figure:<11}", "  ".join(f"{q} {x}" for q, x in ratios_of.items()))
+    for peer, figures in found["ratios"].items():
+        for figure in ("first_us", "between_us"):
+            print(f"{peer} / punchcard, {figure:<11}", "  ".join(f"{q} {x}" for q, x in figures[figure].items()))
 
 
 def main() -> None:

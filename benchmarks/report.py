@@ -43,7 +43,9 @@ def time(us: float | None) -> str:
 
 
 def times(ratio: float | None) -> str:
-    return f"{ratio:.3g} ×" if ratio else ""
+    if not ratio:
+        return ""
+    return f"{ratio:,.0f} ×" if ratio >= 100 else f"{ratio:.3g} ×"
 
 
 def masks(found: Row) -> str:
@@ -56,7 +58,8 @@ def masks(found: Row) -> str:
         quantiles = ["mean", "p50", "p90", "p99", "p99.9", "max"]
         rows = [[LABELS[n], *(time(s[figure].get(q)) for q in quantiles)] for n, s in found["engines"].items()]
         for peer, ratios in found.get("ratios", {}).items():
-            rows.append([f"*{LABELS[peer]} / Punchcard*", *(times(ratios[figure].get(q)) for q in quantiles)])
+            who = f"*{LABELS[peer]} / Punchcard, the {ratios['schemas']} that both pass*"
+            rows.append([who, *(times(ratios[figure].get(q)) for q in quantiles)])
         parts.append(table([title, *quantiles], rows))
     seeds = found["seeds"]
     sample = next(iter(next(iter(seeds.values())).values()))["schemas"]
