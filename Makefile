@@ -68,7 +68,7 @@ build: $(VENV)/run.stamp
 
 # The peers have an environment of their own. It gets the wheel of `make build`, as a user would.
 bench: $(BENCH)/built.stamp
-	$(BENCH)/bin/python benchmarks/masks.py --sample 250 $(BENCH_FLAGS) $(BENCH_DATA:%=--data %)
+	$(BENCH)/bin/python benchmarks/masks.py --sample 400 $(BENCH_FLAGS) $(BENCH_DATA:%=--data %)
 	$(BENCH)/bin/python benchmarks/growth.py $(BENCH_FLAGS) $(BENCH_DATA:%=--data %)
 	$(BENCH)/bin/python benchmarks/batches.py $(BENCH_FLAGS) $(BENCH_DATA:%=--data %)
 	$(BENCH)/bin/python benchmarks/grammars.py $(BENCH_FLAGS)

@@ -6,7 +6,8 @@ The grammars are those of tests/grammars; templates, which no peer reads, are wr
 through its own converter, gbnf_to_lark. The texts are in benchmarks/data/texts. A grammar that an engine refuses, and a
 text that it does not let through, are named with the reason. Every round compiles anew, and follows the text twice:
 with cold and with warm caches. Figures are over all rounds but the first, which readies what belongs to the vocabulary;
-an engine that needs more than --slow seconds for it is not asked again, and that round counts.
+an engine that needs more than --slow seconds for it is not asked again, and that round counts. A walk is cut off after
+as long, and an engine given up after --limit.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def measure(engine: Engine, job: Row) -> Row:
     engine.fill(engine.start(grammar))
     row: Row = {"compile": (compiled - begun) / 1e3, "first": (perf_counter_ns() - begun) / 1e3, "tokens": len(tokens)}
     for walk in ("cold", "warm"):
-        masks, commits, problem = follow(engine, grammar, tokens)
+        masks, commits, problem = follow(engine, grammar, tokens, job["seconds"])
         row[walk] = [sum(pair) for pair in zip(masks, commits, strict=False)]
         if problem:
             return row | {"error": f"{problem}: …{engine.vocab.encoding.decode(tokens[: len(masks)])[-30:]!r}"}
@@ -65,6 +66,7 @@ def summary(rows: list[Row]) -> Row:
     found: Row = {"errors": sorted({row["error"] for row in rows if "error" in row})}
     if not found["errors"]:
         found["tokens"] = rows[0]["tokens"]
+        found["reached"] = min(len(row["warm"]) for row in rows)
         found["compile_us"] = spread(row["compile"] for row in rows)
         found["first_us"] = spread(row["first"] for row in rows)
         found |= {f"{walk}_us": spread(x for row in rows for x in row[walk]) for walk in ("cold", "warm")}
@@ -79,6 +81,7 @@ def run(args: argparse.Namespace) -> Row:
             job = {
                 "notation": name.split(".")[1],
                 "grammar": written_out((GRAMMARS / name).read_text("utf-8")),
+                "seconds": args.slow,
                 "text": (HERE / "data" / "texts" / text).read_bytes().decode(),
             }
             for worker in workers:
@@ -127,8 +130,8 @@ def show(found: Row) -> None:
 def main() -> None:
     parser = arguments(__doc__, "punchcard,llguidance,xgrammar,glrmask")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--limit", type=float, default=60, help="seconds for one grammar and text")
-    parser.add_argument("--slow", type=float, default=5)
+    parser.add_argument("--limit", type=float, default=30, help="seconds for one grammar and text")
+    parser.add_argument("--slow", type=float, default=5, help="seconds for one walk")
     args = parser.parse_args()
     if args.quick:
         args.rounds, args.limit = 1, 10

@@ -153,7 +153,7 @@ def grammars(found: Row) -> str:
             ratios = found["ratios"][grammar].get(name, {})
             rows.append(
                 [
-                    f"{grammar}, {LABELS[name]}",
+                    f"{grammar}, {LABELS[name]}" + cut(s),
                     time(s["first_us"]["p50"]),
                     *(time(s[f"{walk}_us"][q]) for walk, q in WALKS),
                     times(ratios.get("first_us p50")),
@@ -167,6 +167,10 @@ def grammars(found: Row) -> str:
     if refused:
         parts.append("Not measured:\n\n" + "\n".join(refused))
     return "\n\n".join(parts)
+
+
+def cut(s: Row) -> str:
+    return f" ({s['reached']} of {s['tokens']} tokens)" if s.get("reached", s["tokens"]) < s["tokens"] else ""
 
 
 def setup(found: Row) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import resource
@@ -17,14 +18,22 @@ MEMORY = 16 << 30
 Task = Callable[[Engine, Row], Row]
 
 
-def follow(engine: Engine, grammar: Any, tokens: Sequence[int]) -> tuple[list[float], list[float], str]:
-    """Masks and commits along a text: the microseconds of each, and what was not allowed, if it was not all."""
+def follow(
+    engine: Engine, grammar: Any, tokens: Sequence[int], seconds: float = math.inf
+) -> tuple[list[float], list[float], str]:
+    """Masks and commits along a text: the microseconds of each, and what was not allowed, if it was not all.
+
+    A walk of more seconds is cut off.
+    """
     now, masks, commits = time.perf_counter_ns, [], []
+    end = now() + seconds * 1e9
     matcher = engine.start(grammar)
     for token in tokens:
         begun = now()
         engine.fill(matcher)
         filled = now()
+        if filled > end:
+            return masks, commits, ""
         masks.append((filled - begun) / 1e3)
         if not engine.allows(token):
             return masks, commits, engine.problem(matcher) or f"token {len(masks)} of {len(tokens)} is not allowed"
