@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("--slow", type=float, default=5, help="seconds for one walk")
     args = parser.parse_args()
     if args.quick:
-        args.rounds, args.limit = 1, 10
+        args.rounds, args.limit, args.slow = 1, 5, 1
     found = run(args)
     show(found)
     save("grammars", found, args)
