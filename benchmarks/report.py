@@ -179,12 +179,11 @@ def setup(found: Row) -> str:
         rows.append([LABELS[name], *(time(s["import"][q] * 1e3) for q in ("best_ms", "median_ms"))])
         for v in s["vocabularies"].values():
             rows[-1] += [time(v["median_ms"] * 1e3), f"{v['peak_mb']} MB"]
-        m = s["matcher"]
-        rows[-1] += [f"{m.get(f'bytes_{state}', 0):,} B" for state in ("new", "used")]
+        rows[-1] += [f"{s['matcher'][state].get('bytes', 0):,} B" for state in ("new", "used")]
     head = ["engine", "import, best", "median"]
     for label in next(iter(found["engines"].values()))["vocabularies"]:
         head += [label, "peak memory"]
-    tokens = max(s["matcher"].get("tokens", 0) for s in found["engines"].values())
+    tokens = max(s["matcher"]["used"].get("tokens", 0) for s in found["engines"].values())
     parts = [table([*head, "a new matcher", f"one behind {tokens} tokens"], rows)]
     if "wheel" in found:
         parts.append(f"The wheel `{found['wheel']['name']}` has {found['wheel']['mb']} MB.")

@@ -45,26 +45,21 @@ def inside_vocabulary(name: str, size: int | None) -> Row:
     return row | {"peak_mb": peak_mb()}
 
 
-def inside_matchers(name: str, count: int) -> Row:
+def inside_matchers(name: str, count: int, used: bool) -> Row:
     vocab = vocabulary()
     engine = ENGINES[name](vocab)
     grammar = engine.compile("json_schema", json.dumps(shapes.ORDER))
-    tokens = vocab.encode(json.dumps(next(shapes.orders())))
-    row: Row = {"tokens": len(tokens)}
-    for state, text in (("new", []), ("used", tokens)):
-        for token in text:  # caches of the grammar are full before any memory is counted
-            engine.fill(matcher := engine.start(grammar))
+    text = vocab.encode(json.dumps(next(shapes.orders()))) if used else []
+    matcher = engine.start(grammar)
+    for token in text:  # caches of the grammar are full before any memory is counted
+        engine.fill(matcher)
+        engine.accept(matcher, token)
+    before = resident_mb()
+    matchers = [engine.start(grammar) for _ in range(count)]
+    for matcher in matchers:
+        for token in text:
             engine.accept(matcher, token)
-        before, begun = resident_mb(), time.perf_counter()
-        matchers = [engine.start(grammar) for _ in range(count)]
-        row[f"start_us_{state}"] = round((time.perf_counter() - begun) / count * 1e6, 3)
-        for matcher in matchers:
-            for token in text:
-                engine.accept(matcher, token)
-        row[f"bytes_{state}"] = round((resident_mb() - before) * 1e6 / count)
-        row["count"] = len(matchers)
-        del matchers
-    return row
+    return {"bytes": round((resident_mb() - before) * 1e6 / len(matchers)), "count": count, "tokens": len(text)}
 
 
 def fresh(*words: object) -> Row:
@@ -96,7 +91,8 @@ def run(args: argparse.Namespace) -> Row:
                 "grown_mb": round(max(r["grown_mb"] for r in rounds)),
                 "peak_mb": round(max(r["peak_mb"] for r in rounds)),
             }
-        row["matcher"] = fresh("matchers", name, args.matchers if name == "punchcard" else args.matchers // 10)
+        count = args.matchers // (1 if name == "punchcard" else 50)
+        row["matcher"] = {state: fresh(state, name, count) for state in ("new", "used")}
         found["engines"][name] = row
     wheels = sorted((HERE.parent / "dist").glob("punchcard-*.whl"), key=lambda p: p.stat().st_mtime)
     if wheels:
@@ -117,13 +113,15 @@ def show(found: Row) -> None:
 def main() -> None:
     parser = arguments(__doc__, "punchcard,llguidance,glrmask,xgrammar")
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--matchers", type=int, default=100_000, help="a tenth of it for the peers")
+    parser.add_argument("--matchers", type=int, default=100_000, help="a fiftieth of it for the peers")
     parser.add_argument("--inside", nargs=3, metavar=("WHAT", "ENGINE", "NUMBER"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.inside:
         what, name, number = args.inside
-        inside = {"vocabulary": inside_vocabulary, "matchers": inside_matchers}[what]
-        print(json.dumps(inside(name, int(number) or None)))  # type: ignore[operator]
+        if what == "vocabulary":
+            print(json.dumps(inside_vocabulary(name, int(number) or None)))
+        else:
+            print(json.dumps(inside_matchers(name, int(number), used=what == "used")))
         return
     if args.quick:
         args.rounds, args.matchers = 1, 10_000
