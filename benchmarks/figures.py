@@ -61,9 +61,16 @@ def draw(results: dict[str, Row], folder: Path) -> None:
             _save(_tails(results["masks"]), folder, "masks")
         if "growth" in results:
             curves = results["growth"]["curves"]
-            _save(_compilation(curves), folder, "growth-compilation")
-            _save(_masks(curves, [c for c in curves if c.startswith("shape")]), folder, "growth-schema")
-            _save(_masks(curves, [c for c in AXES if c in curves]), folder, "growth-masks")
+            shapes = [c for c in curves if c.startswith("shape")]
+            compiled = shapes + [c for c in ("maskbench", "tools") if c in curves]
+            others = [c for c in AXES if c in curves]
+            for name, panel, chosen in (
+                ("growth-compilation", _compilation, compiled),
+                ("growth-schema", _masks, shapes),
+                ("growth-masks", _masks, others),
+            ):
+                if chosen:
+                    _save(panel(curves, chosen), folder, name)
         if "batches" in results:
             _save(_batches(results["batches"]), folder, "batches")
         if "grammars" in results:
@@ -148,8 +155,7 @@ def _tails(found: Row) -> Any:
     return figure
 
 
-def _compilation(curves: Row) -> Any:
-    chosen = [c for c in curves if c.startswith("shape")] + [c for c in ("maskbench", "tools") if c in curves]
+def _compilation(curves: Row, chosen: list[str]) -> Any:
     figure, axes = _grid(len(chosen))
     for axis, curve in zip(axes, chosen, strict=True):
         x = AXES["tools"] if curve == "tools" else "bytes of the schema"
