@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BENCH := .venv-bench
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 # A build server starts from a fresh clone each time: it keeps what it compiled outside of the clone.
@@ -24,7 +25,7 @@ $(BIN)/python scripts/requirements.py $(1) > $(VENV)/requirements.txt
 $(BIN)/pip install -q -r $(VENV)/requirements.txt
 endef
 
-.PHONY: help demo test test-rust test-python lint format build clean
+.PHONY: help demo test test-rust test-python lint format build bench clean
 
 help:
 	@echo "make demo    a language model answers a request with a tool call"
@@ -32,6 +33,7 @@ help:
 	@echo "make lint    formatting, lints, types"
 	@echo "make format  rewrite the sources as lint wants them"
 	@echo "make build   a wheel, in dist/"
+	@echo "make bench   measure beside other engines, for docs/performance.md (BENCH_FLAGS=--quick: a small part)"
 	@echo "make clean   remove what these made in this folder"
 
 demo: $(VENV)/built.stamp
@@ -64,8 +66,17 @@ format: $(VENV)/dev.stamp
 build: $(VENV)/run.stamp
 	$(BIN)/maturin build --release --out dist
 
+# The peers have an environment of their own. It gets the wheel of `make build`, as a user would.
+bench: $(BENCH)/built.stamp
+	$(BENCH)/bin/python benchmarks/masks.py --sample 400 $(BENCH_FLAGS) $(BENCH_DATA:%=--data %)
+	$(BENCH)/bin/python benchmarks/growth.py $(BENCH_FLAGS) $(BENCH_DATA:%=--data %)
+	$(BENCH)/bin/python benchmarks/batches.py $(BENCH_FLAGS) $(BENCH_DATA:%=--data %)
+	$(BENCH)/bin/python benchmarks/grammars.py $(BENCH_FLAGS)
+	$(BENCH)/bin/python benchmarks/setup.py $(BENCH_FLAGS)
+	$(BENCH)/bin/python benchmarks/report.py $(BENCH_FLAGS)
+
 clean:
-	rm -rf $(VENV) dist target python/punchcard/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) dist target python/punchcard/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/run.stamp: pyproject.toml scripts/requirements.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: make PYTHON=...")'
@@ -76,6 +87,18 @@ $(VENV)/run.stamp: pyproject.toml scripts/requirements.py
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp
 	$(call install,dev)
+	@touch $@
+
+$(BENCH)/peers.stamp: $(VENV)/run.stamp
+	$(PYTHON) -m venv $(BENCH)
+	$(BIN)/python scripts/requirements.py > $(BENCH)/requirements.txt
+	$(BIN)/python scripts/requirements.py bench >> $(BENCH)/requirements.txt
+	$(BENCH)/bin/pip install -q -r $(BENCH)/requirements.txt
+	@touch $@
+
+$(BENCH)/built.stamp: $(BENCH)/peers.stamp $(RUST) $(shell find python -name '*.py')
+	$(MAKE) build
+	$(BENCH)/bin/pip install -q --no-deps --no-index --force-reinstall --find-links dist punchcard
 	@touch $@
 
 $(VENV)/built.stamp: $(VENV)/run.stamp $(RUST)

@@ -1,0 +1,1 @@
+SELECT name AS customer, COUNT(*) AS orders, MAX(total) AS largest FROM orders WHERE status = 'paid' AND NOT (region = 'north' OR total <= 100.50) AND customer_id IN (SELECT id FROM customers WHERE country = 'PT' AND vip IS NOT NULL OR city IN ('Lisboa', 'Porto', 'O''Higgins')) AND placed >= 20250101 ORDER BY largest DESC, name ASC LIMIT 50;
