@@ -1,20 +1,20 @@
 """Does a grammar cost time, or save it? Whole answers of a local model, with a grammar and without.
 
-    python benchmarks/end_to_end.py [--model smollm2-135m] [--rounds 3] [--threads N]
+    python benchmarks/end_to_end.py [--model smollm2-135m] [--rounds 3] [--limit N] [--threads N]
 
-Each of the texts below is read into data of a shape, greedily, as `extract` does it. Measured, from the end of the prompt
-to the last token:
+Each of the texts below is read into data of a shape, greedily, as `extract` does it. Measured, from the end of the
+prompt to the last token:
 
-- grammar: the answer under the schema; text that must follow is appended in one forward pass. ``first``: under a grammar
-  that was just compiled, so that no mask of it is there yet; ``later``: the best of the following answers.
+- grammar: the answer under the schema; text that must follow is appended in one forward pass. ``first``: under a
+  grammar that was just compiled, so that no mask of it is there yet; ``later``: the best of the following answers.
 - no forced text: the same, with a forward pass for each token.
 - no grammar: the same tokens, written one by one without a matcher: what a model takes that needs no help.
-- free: what the model writes without a grammar, until it ends its answer or has written twice as many tokens; how many of
-  these answers are valid is told too.
+- free: what the model writes without a grammar, until it ends its answer or has written twice as many tokens; how many
+  of these answers are valid is told too.
 
-It is also told what the engine takes for each token (masks, steps, forced text, putting the mask on the logits), also as a
+Also told is what the engine takes for each token (masks, steps, forced text, putting the mask on the logits), also as a
 share of a forward pass, and what forward passes of one to 32 tokens take. The figures are printed, and written to
-``results/end_to_end.json``. On a machine that does other work too, the share says more than the seconds.
+``results/end_to_end.json``. On a machine that does other work too, the shares say more than the seconds.
 """
 
 from __future__ import annotations
@@ -231,6 +231,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="smollm2-135m")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--limit", type=int, help="only so many texts")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--no-write", action="store_true", help="only print")
     arguments = parser.parse_args()
@@ -242,7 +243,7 @@ def main() -> None:
     seconds: dict[str, list[float]] = {name: [] for name in names}
     parts: dict[str, list[dict[str, float]]] = {"first": [], "later": []}
     tokens = forced = passes = valid = free_tokens = 0
-    for shape, text in TEXTS:
+    for shape, text in TEXTS[: arguments.limit]:
         first = bench.constrained(shape, text, anew=True)
         later = min((bench.constrained(shape, text) for _ in range(arguments.rounds)), key=lambda run: run["seconds"])
         without = [bench.constrained(shape, text, forces=False) for _ in range(arguments.rounds)]
@@ -276,7 +277,7 @@ def main() -> None:
         engine[when]["masks, % of a forward pass"] = round(100 * total["mask"] / tokens / one_by_one, 2)
     result = {
         "model": model.name,
-        "answers": len(TEXTS),
+        "answers": len(seconds["free"]),
         "tokens": tokens,
         "forced_tokens": forced,
         "forward_passes": passes,

@@ -23,8 +23,12 @@ use std::sync::{Mutex, PoisonError};
 pub const BLOCK: usize = 32;
 /// Rows of weights that one task multiplies with few tokens, or converts at load.
 const TASK: usize = 32;
-/// Tokens up to which the weights are converted in the registers.
-const FEW: usize = 8;
+/// Tokens up to which the weights are converted in the registers: twice as many as one call of the kernel takes, or, without
+/// it, of the slower ones.
+const FEW: usize = 16;
+const FEW_WITHOUT_AVX2: usize = 8;
+/// Tokens of one product of floats, at least.
+const TOKENS_LEAST: usize = 8;
 /// Tokens of one product of floats, at most.
 const TOKENS: usize = 128;
 /// Weights of one product of floats: as many as the second-level cache holds easily.
@@ -95,7 +99,7 @@ impl ByteMatrix {
 
     /// The product with each row of `input`.
     pub fn product(&self, input: &Matrix) -> Matrix {
-        if input.rows() <= FEW { self.product_of_few(input) } else { self.product_of_many(input) }
+        if input.rows() <= few() { self.product_of_few(input) } else { self.product_of_many(input) }
     }
 
     /// Quants and scales of `count` rows from `first` on.
@@ -178,7 +182,7 @@ impl ByteMatrix {
     fn product_of_many(&self, input: &Matrix) -> Matrix {
         let mut output = Matrix::zeros(input.rows(), self.rows);
         // Every task converts all weights for its tokens: a few hundredths of its time, for writing to rows of its own.
-        let tokens = input.rows().div_ceil(parallel::threads()).clamp(FEW, TOKENS);
+        let tokens = input.rows().div_ceil(parallel::threads()).clamp(TOKENS_LEAST, TOKENS);
         let ranges = parallel::chunks(input.rows(), tokens, self.rows);
         parallel::for_each_range(output.data_mut(), &ranges, |task, out| {
             let count = out.len() / self.rows;
@@ -196,6 +200,14 @@ impl ByteMatrix {
         });
         output
     }
+}
+
+fn few() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if rows::is_supported() {
+        return FEW;
+    }
+    FEW_WITHOUT_AVX2
 }
 
 fn dequantised(dtype: GgmlDType, elements: usize, bytes: Vec<u8>) -> Result<Vec<f32>> {
