@@ -311,12 +311,12 @@ fn alphabet(trie: &Trie) -> Option<CharSet> {
     for (i, node) in nodes.iter().enumerate() {
         text.truncate(usize::from(node.depth) - 1);
         text.push(node.byte);
-        if text.len() <= 4 && !trie.tokens_at(i).is_empty() {
-            if let Some(c) =
-                std::str::from_utf8(&text).ok().filter(|t| t.chars().count() == 1).and_then(|t| t.chars().next())
-            {
-                whole.push((c as u32, c as u32));
-            }
+        if text.len() <= 4
+            && !trie.tokens_at(i).is_empty()
+            && let Ok(text) = std::str::from_utf8(&text)
+            && text.chars().count() == 1
+        {
+            whole.extend(text.chars().map(|c| (c as u32, c as u32)));
         }
     }
     let spelled = |c: char| c.encode_utf8(&mut [0; 4]).bytes().all(|byte| bytes[usize::from(byte)]);
