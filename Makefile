@@ -25,13 +25,14 @@ $(BIN)/python scripts/requirements.py $(1) > $(VENV)/requirements.txt
 $(BIN)/pip install -q -r $(VENV)/requirements.txt
 endef
 
-.PHONY: help demo test test-rust test-python lint format build bench clean
+.PHONY: help demo test test-rust test-python lint format instructions build bench clean
 
 help:
 	@echo "make demo    a language model answers a request with a tool call"
 	@echo "make test    all tests, Rust and Python"
 	@echo "make lint    formatting, lints, types"
 	@echo "make format  rewrite the sources as lint wants them"
+	@echo "make instructions  counts what compiling and masks take, and compares; wants valgrind"
 	@echo "make build   a wheel, in dist/"
 	@echo "make bench   measure beside other engines, for docs/performance.md (BENCH_FLAGS=--quick: a small part)"
 	@echo "make clean   remove what these made in this folder"
@@ -62,6 +63,10 @@ format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix-only -q .
 	$(BIN)/ruff format .
 	cargo fmt --all
+
+# Where valgrind is missing, it says so and succeeds.
+instructions:
+	$(PYTHON) scripts/instructions.py
 
 build: $(VENV)/run.stamp
 	$(BIN)/maturin build --release --out dist

@@ -6,8 +6,6 @@ import inspect
 from dataclasses import dataclass, field
 from typing import Any
 
-import docstring_parser
-
 
 @dataclass(frozen=True)
 class Documentation:
@@ -22,6 +20,8 @@ def document(function: Any) -> Documentation:
     text = inspect.getdoc(function)
     if not text:
         return Documentation()
+    import docstring_parser  # takes longer than all else here, and is not needed without docstrings
+
     try:
         parsed = docstring_parser.parse(text)
     except docstring_parser.ParseError:

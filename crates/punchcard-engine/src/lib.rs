@@ -29,7 +29,7 @@ pub use grammar::CompiledGrammar;
 pub use matcher::{BudgetError, Matcher};
 pub use options::{JsonOptions, Limits, WhiteSpace};
 pub use rules::events::Event;
-pub use vocabulary::{Vocabulary, VocabularyError};
+pub use vocabulary::{Tokens, Vocabulary, VocabularyError};
 
 use punchcard_schema::SchemaError;
 

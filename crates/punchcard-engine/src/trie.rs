@@ -19,6 +19,34 @@ pub struct TrieNode {
     pub first: u32,
 }
 
+/// A string to be sorted, with its first bytes in a number, so that most comparisons do not follow the reference.
+struct Entry<'a> {
+    /// The first eight bytes, the first one the most significant; zeros behind a shorter string.
+    head: u64,
+    string: &'a [u8],
+    id: u32,
+}
+
+/// The strings that a trie can hold in order, and equal ones in the order of their ids.
+fn sorted<'a>(strings: impl IntoIterator<Item = (&'a [u8], u32)>) -> Vec<Entry<'a>> {
+    let strings = strings.into_iter().filter(|(s, _)| !s.is_empty() && s.len() <= usize::from(u16::MAX));
+    let mut entries: Vec<Entry<'a>> = strings.map(|(string, id)| Entry { head: head(string), string, id }).collect();
+    // Heads are equal for equal beginnings, and of a string and the same one with zeros behind it.
+    entries.sort_unstable_by(|a, b| a.head.cmp(&b.head).then_with(|| (a.string, a.id).cmp(&(b.string, b.id))));
+    entries
+}
+
+fn head(string: &[u8]) -> u64 {
+    match string.first_chunk() {
+        Some(&first) => u64::from_be_bytes(first),
+        None => {
+            let mut padded = [0; 8];
+            padded[..string.len()].copy_from_slice(string);
+            u64::from_be_bytes(padded)
+        }
+    }
+}
+
 /// A trie over byte strings.
 #[derive(Clone, Debug, Default)]
 pub struct Trie {
@@ -34,9 +62,7 @@ pub struct Trie {
 impl Trie {
     /// Builds the trie of the given strings, in any order. Strings longer than 65,535 bytes and empty ones are left out.
     pub fn new<'a>(strings: impl IntoIterator<Item = (&'a [u8], u32)>) -> Trie {
-        let mut sorted: Vec<(&[u8], u32)> =
-            strings.into_iter().filter(|(s, _)| !s.is_empty() && s.len() <= usize::from(u16::MAX)).collect();
-        sorted.sort_unstable();
+        let sorted = sorted(strings);
         let mut trie = Trie {
             nodes: Vec::with_capacity(2 * sorted.len()),
             tokens: Vec::with_capacity(sorted.len()),
@@ -44,9 +70,10 @@ impl Trie {
         };
         let mut open: Vec<u32> = Vec::new();
         let mut previous: &[u8] = b"";
-        for (string, id) in sorted {
+        for &Entry { string, id, .. } in &sorted {
             let shared = previous.iter().zip(string).take_while(|(a, b)| a == b).count();
             trie.close(&mut open, shared);
+            trie.max_depth = trie.max_depth.max(string.len());
             for (depth, &byte) in string.iter().enumerate().skip(shared) {
                 open.push(trie.nodes.len() as u32);
                 let first = trie.tokens.len() as u32;
@@ -56,7 +83,6 @@ impl Trie {
             previous = string;
         }
         trie.close(&mut open, 0);
-        trie.max_depth = trie.nodes.iter().map(|n| usize::from(n.depth)).max().unwrap_or(0);
         trie.nodes.shrink_to_fit();
         trie.list_children();
         trie
@@ -186,5 +212,14 @@ mod tests {
         assert_eq!(children(1), [(b'c', 2)]);
         assert_eq!(children(3), []);
         assert_eq!((trie.nodes_below(trie.root()), trie.nodes_below(0)), (4, 2));
+    }
+    #[test]
+    fn strings_are_sorted_as_bytes() {
+        let strings: [&[u8]; 9] =
+            [b"a\0", b"a", b"12345678", b"123456789", b"12345678\0", b"1234567\xff", b"a\0\0", b"a\0", b"\xff"];
+        let order: Vec<u32> = sorted(strings.iter().zip(0..).map(|(s, i)| (*s, i))).iter().map(|e| e.id).collect();
+        assert_eq!(order, [2, 4, 3, 5, 1, 0, 7, 6, 8]);
+        let trie = Trie::new(strings.iter().zip(0..).map(|(s, i)| (*s, i)));
+        assert_eq!(trie.max_depth(), 9);
     }
 }

@@ -22,10 +22,65 @@ impl std::fmt::Display for VocabularyError {
 
 impl std::error::Error for VocabularyError {}
 
+/// The bytes of each token, in one piece: a token costs its bytes and four more.
+#[derive(Clone, Debug)]
+pub struct Tokens {
+    bytes: Vec<u8>,
+    /// Where each token begins, and behind them the end of the last one: never empty.
+    starts: Vec<u32>,
+}
+
+impl Default for Tokens {
+    fn default() -> Self {
+        Tokens { bytes: Vec::new(), starts: vec![0] }
+    }
+}
+
+impl Tokens {
+    /// No tokens yet, with room for so many.
+    pub fn with_capacity(tokens: usize) -> Tokens {
+        let mut starts = Vec::with_capacity(tokens + 1);
+        starts.push(0);
+        // Tokens of most models are six to seven bytes long.
+        Tokens { bytes: Vec::with_capacity(7 * tokens), starts }
+    }
+
+    /// Adds the token of the next id. An error beyond 4 GB.
+    pub fn push(&mut self, token: &[u8]) -> Result<(), VocabularyError> {
+        let end = u32::try_from(self.bytes.len() + token.len());
+        let end = end.map_err(|_| VocabularyError("the tokens are longer than 4 GB together".into()))?;
+        self.bytes.extend_from_slice(token);
+        self.starts.push(end);
+        Ok(())
+    }
+
+    /// How many tokens there are.
+    pub fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes of a token; `None` beyond the last.
+    pub fn get(&self, id: u32) -> Option<&[u8]> {
+        let start = *self.starts.get(id as usize)?;
+        let end = *self.starts.get(id as usize + 1)?;
+        Some(&self.bytes[start as usize..end as usize])
+    }
+
+    /// The tokens in order of id.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.starts.windows(2).map(|ends| &self.bytes[ends[0] as usize..ends[1] as usize])
+    }
+}
+
 /// The tokens of a model. Immutable, and shared by all grammars that are compiled for it.
 #[derive(Debug)]
 pub struct Vocabulary {
-    tokens: Vec<Box<[u8]>>,
+    tokens: Tokens,
     size: usize,
     eos: Box<[u32]>,
     special: Box<[u32]>,
@@ -51,6 +106,22 @@ impl Vocabulary {
         special: &[u32],
         size: Option<usize>,
     ) -> Result<Vocabulary, VocabularyError> {
+        let mut table = Tokens::with_capacity(tokens.len());
+        for token in &tokens {
+            table.push(token)?;
+        }
+        Vocabulary::from_tokens(table, eos, special, size)
+    }
+
+    /// The same of tokens that are in one piece already.
+    pub fn from_tokens(
+        mut tokens: Tokens,
+        eos: &[u32],
+        special: &[u32],
+        size: Option<usize>,
+    ) -> Result<Vocabulary, VocabularyError> {
+        tokens.bytes.shrink_to_fit();
+        tokens.starts.shrink_to_fit();
         let size = size.unwrap_or(tokens.len());
         if size < tokens.len() {
             return Err(VocabularyError(format!("vocab_size is {size}, but there are {} tokens", tokens.len())));
@@ -80,7 +151,7 @@ impl Vocabulary {
             }
         }
         let texts = tokens.iter().enumerate().filter(|(id, _)| is_text[*id]);
-        let trie = Trie::new(texts.map(|(id, bytes)| (&**bytes, id as u32)));
+        let trie = Trie::new(texts.map(|(id, bytes)| (bytes, id as u32)));
         let alphabet = alphabet(&trie);
         Ok(Vocabulary {
             tokens,
@@ -125,7 +196,7 @@ impl Vocabulary {
 
     /// The bytes of a token, also of a special one; `None` beyond the tokens.
     pub fn token(&self, id: u32) -> Option<&[u8]> {
-        self.tokens.get(id as usize).map(|t| &**t)
+        self.tokens.get(id)
     }
 
     /// The bytes of a token that can stand for text: not empty, not special.
@@ -251,22 +322,27 @@ impl<K: Copy + Eq + Hash, M> Shared<K, M> {
 fn alphabet(trie: &Trie) -> Option<CharSet> {
     let nodes = trie.nodes();
     let mut bytes = [false; 256];
+    let mut at = 0;
+    while let Some(node) = nodes.get(at) {
+        bytes[usize::from(node.byte)] = !trie.tokens_at(at).is_empty();
+        at = node.end as usize;
+    }
+    // Nearly every vocabulary has all bytes, and is done here.
+    if (0x80..0xC0).chain(0xC2..0xF5).all(|byte: usize| bytes[byte]) {
+        return None;
+    }
     let mut whole = Vec::new();
     let mut text = Vec::new();
     for (i, node) in nodes.iter().enumerate() {
         text.truncate(usize::from(node.depth) - 1);
         text.push(node.byte);
-        if text.len() <= 4 && !trie.tokens_at(i).is_empty() {
-            bytes[usize::from(text[0])] |= text.len() == 1;
-            if let Some(c) =
-                std::str::from_utf8(&text).ok().filter(|t| t.chars().count() == 1).and_then(|t| t.chars().next())
-            {
-                whole.push((c as u32, c as u32));
-            }
+        if text.len() <= 4
+            && !trie.tokens_at(i).is_empty()
+            && let Ok(text) = std::str::from_utf8(&text)
+            && text.chars().count() == 1
+        {
+            whole.extend(text.chars().map(|c| (c as u32, c as u32)));
         }
-    }
-    if (0x80..0xC0).chain(0xC2..0xF5).all(|byte: usize| bytes[byte]) {
-        return None;
     }
     let spelled = |c: char| c.encode_utf8(&mut [0; 4]).bytes().all(|byte| bytes[usize::from(byte)]);
     let mut ranges = vec![(0, 0x7F)];
@@ -299,5 +375,19 @@ mod tests {
         for (c, is_in) in [('a', true), ('é', true), ('😀', true), ('\u{40000}', false), ('\u{40001}', true)] {
             assert_eq!(alphabet.contains(c as u32), is_in, "{c:?}");
         }
+    }
+    #[test]
+    fn tokens_are_kept_by_id() {
+        let all: [&[u8]; 4] = [b"ab", b"", b"c", b"</s>"];
+        let mut tokens = Tokens::default();
+        assert!(tokens.is_empty());
+        all.iter().for_each(|token| tokens.push(token).unwrap());
+        assert_eq!(tokens.len(), 4);
+        assert!(tokens.iter().eq(all));
+        let vocabulary = Vocabulary::from_tokens(tokens, &[3], &[], Some(6)).unwrap();
+        let found: Vec<Option<&[u8]>> = (0..6).map(|id| vocabulary.token(id)).collect();
+        assert_eq!(found, [Some(all[0]), Some(all[1]), Some(all[2]), Some(all[3]), None, None]);
+        let found: Vec<Option<&[u8]>> = (0..6).map(|id| vocabulary.text_token(id)).collect();
+        assert_eq!(found, [Some(all[0]), None, Some(all[2]), None, None, None]);
     }
 }

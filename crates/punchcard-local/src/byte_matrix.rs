@@ -12,6 +12,8 @@ use crate::kernels;
 use crate::matrix::Matrix;
 use crate::parallel;
 use crate::product::{Right, multiply};
+#[cfg(target_arch = "x86_64")]
+use crate::rows;
 use candle_core::quantized::{GgmlDType, QStorage, QTensor};
 use candle_core::{Device, Result};
 use std::borrow::Cow;
@@ -21,8 +23,12 @@ use std::sync::{Mutex, PoisonError};
 pub const BLOCK: usize = 32;
 /// Rows of weights that one task multiplies with few tokens, or converts at load.
 const TASK: usize = 32;
-/// Tokens up to which the weights are converted in the registers.
-const FEW: usize = 8;
+/// Tokens up to which the weights are converted in the registers: twice as many as one call of the kernel takes, or, without
+/// it, of the slower ones.
+const FEW: usize = 16;
+const FEW_WITHOUT_AVX2: usize = 8;
+/// Tokens of one product of floats, at least.
+const TOKENS_LEAST: usize = 8;
 /// Tokens of one product of floats, at most.
 const TOKENS: usize = 128;
 /// Weights of one product of floats: as many as the second-level cache holds easily.
@@ -93,7 +99,7 @@ impl ByteMatrix {
 
     /// The product with each row of `input`.
     pub fn product(&self, input: &Matrix) -> Matrix {
-        if input.rows() <= FEW { self.product_of_few(input) } else { self.product_of_many(input) }
+        if input.rows() <= few() { self.product_of_few(input) } else { self.product_of_many(input) }
     }
 
     /// Quants and scales of `count` rows from `first` on.
@@ -115,30 +121,68 @@ impl ByteMatrix {
             });
             return output;
         }
-        // A task owns the outputs of some rows, for four tokens at a time: `[rows, 4]`, turned round afterwards. Where there are
-        // fewer, the last token stands in for those that lack.
         let mut output = Matrix::zeros(tokens, self.rows);
-        let mut turned = vec![[0.0; 4]; self.rows];
-        for first in (0..tokens).step_by(4) {
-            let vectors =
-                std::array::from_fn(|i| &input.data()[(first + i).min(tokens - 1) * self.columns..][..self.columns]);
-            parallel::for_each_range(&mut turned, &parallel::chunks(self.rows, TASK, 1), |task, out| {
-                let (quants, scales) = self.range(task * TASK, out.len());
-                kernels::dot_rows_four(quants, scales, vectors, out);
-            });
-            for (i, out) in output.data_mut().chunks_exact_mut(self.rows).skip(first).take(4).enumerate() {
-                for (out, row) in out.iter_mut().zip(&turned) {
-                    *out = row[i];
-                }
+        #[cfg(target_arch = "x86_64")]
+        if rows::is_supported() {
+            // As even as it goes, so that no token is left alone.
+            let group = tokens.div_ceil(tokens.div_ceil(rows::MOST));
+            for first in (0..tokens).step_by(group) {
+                let group = group.min(tokens - first);
+                let product = match group {
+                    1 => Self::product_of::<1, 4>,
+                    2 => Self::product_of::<2, 2>,
+                    3 => Self::product_of::<3, 2>,
+                    4 => Self::product_of::<4, 2>,
+                    5 => Self::product_of::<5, 2>,
+                    6 => Self::product_of::<6, 2>,
+                    7 => Self::product_of::<7, 1>,
+                    _ => Self::product_of::<8, 1>,
+                };
+                product(self, input, first, &mut output);
             }
+            return output;
+        }
+        for first in (0..tokens).step_by(4) {
+            self.in_turns(input, first, &mut output, kernels::dot_rows_four);
         }
         output
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn product_of<const COUNT: usize, const SETS: usize>(&self, input: &Matrix, first: usize, output: &mut Matrix) {
+        self.in_turns(input, first, output, |quants, scales, vectors, out| {
+            rows::try_dot_rows_of::<COUNT, SETS>(quants, scales, vectors, out);
+        });
+    }
+
+    /// The product with `COUNT` tokens from `first` on, by a kernel that takes as many. A task owns the outputs of some rows,
+    /// `[rows, COUNT]`, which are turned round afterwards. Where there are fewer tokens, the last one stands in for those that
+    /// lack.
+    fn in_turns<const COUNT: usize>(
+        &self,
+        input: &Matrix,
+        first: usize,
+        output: &mut Matrix,
+        kernel: impl Fn(&[i8], &[f32], [&[f32]; COUNT], &mut [[f32; COUNT]]) + Sync,
+    ) {
+        let last = input.rows() - 1;
+        let vectors = std::array::from_fn(|i| &input.data()[(first + i).min(last) * self.columns..][..self.columns]);
+        let mut turned = vec![[0.0; COUNT]; self.rows];
+        parallel::for_each_range(&mut turned, &parallel::chunks(self.rows, TASK, 1), |task, out| {
+            let (quants, scales) = self.range(task * TASK, out.len());
+            kernel(quants, scales, vectors, out);
+        });
+        for (i, out) in output.data_mut().chunks_exact_mut(self.rows).skip(first).take(COUNT).enumerate() {
+            for (out, row) in out.iter_mut().zip(&turned) {
+                *out = row[i];
+            }
+        }
     }
 
     fn product_of_many(&self, input: &Matrix) -> Matrix {
         let mut output = Matrix::zeros(input.rows(), self.rows);
         // Every task converts all weights for its tokens: a few hundredths of its time, for writing to rows of its own.
-        let tokens = input.rows().div_ceil(parallel::threads()).clamp(FEW, TOKENS);
+        let tokens = input.rows().div_ceil(parallel::threads()).clamp(TOKENS_LEAST, TOKENS);
         let ranges = parallel::chunks(input.rows(), tokens, self.rows);
         parallel::for_each_range(output.data_mut(), &ranges, |task, out| {
             let count = out.len() / self.rows;
@@ -156,6 +200,14 @@ impl ByteMatrix {
         });
         output
     }
+}
+
+fn few() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if rows::is_supported() {
+        return FEW;
+    }
+    FEW_WITHOUT_AVX2
 }
 
 fn dequantised(dtype: GgmlDType, elements: usize, bytes: Vec<u8>) -> Result<Vec<f32>> {

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! The flow is [`gguf`] (the container) → [`config`] (the shape) → [`model`] (weights, cache, forward pass) with
-//! [`linear`], [`byte_matrix`], [`slabs`], [`attention`], [`matrix`], [`product`], [`kernels`] and [`parallel`] below it, and [`tokenizer`] over [`pretokenizer`] beside it.
+//! [`linear`], [`byte_matrix`], [`slabs`], [`attention`], [`matrix`], [`product`], [`kernels`], `rows` and [`parallel`] below it, and [`tokenizer`] over [`pretokenizer`] beside it.
 //!
 //! # Speed
 //! Quantised products are candle's: it looks at run time for AVX2, AVX-512 VNNI, NEON and the like, so that one build serves
@@ -35,6 +35,8 @@ pub mod model;
 pub mod parallel;
 pub mod pretokenizer;
 pub mod product;
+#[cfg(target_arch = "x86_64")]
+pub mod rows;
 pub mod slabs;
 pub mod tokenizer;
 

@@ -4,7 +4,7 @@ use crate::errors::{compile_error, exception, schema_error};
 use numpy::{PyArrayMethods, PyReadwriteArray2};
 use punchcard_engine::options::options_from_json;
 use punchcard_engine::{
-    BudgetError, CompileError, CompiledGrammar, JsonOptions, Limits, Matcher, Piece, Vocabulary, batch,
+    BudgetError, CompileError, CompiledGrammar, JsonOptions, Limits, Matcher, Piece, Tokens, Vocabulary, batch,
 };
 use punchcard_grammar::{Expr, GrammarError};
 use punchcard_schema::{Algebra, Status};
@@ -22,13 +22,18 @@ impl PyVocabulary {
     #[pyo3(signature = (tokens, *, eos_token_ids, special_token_ids = Vec::new(), vocab_size = None))]
     fn new(
         py: Python<'_>,
-        tokens: Vec<Bound<'_, PyBytes>>,
+        tokens: &Bound<'_, PyAny>,
         eos_token_ids: Vec<u32>,
         special_token_ids: Vec<u32>,
         vocab_size: Option<usize>,
     ) -> PyResult<Self> {
-        let tokens: Vec<Box<[u8]>> = tokens.iter().map(|t| t.as_bytes().into()).collect();
-        let built = py.detach(|| Vocabulary::new(tokens, &eos_token_ids, &special_token_ids, vocab_size));
+        let mut table = Tokens::with_capacity(tokens.len()?);
+        for token in tokens.try_iter()? {
+            let token = token?;
+            let pushed = table.push(token.cast::<PyBytes>()?.as_bytes());
+            pushed.map_err(|error| exception(py, "TokenizerError", &error.0, &[]))?;
+        }
+        let built = py.detach(|| Vocabulary::from_tokens(table, &eos_token_ids, &special_token_ids, vocab_size));
         match built {
             Ok(vocabulary) => Ok(PyVocabulary(Arc::new(vocabulary))),
             Err(error) => Err(exception(py, "TokenizerError", &error.0, &[])),

@@ -61,7 +61,8 @@ class TokenizerInfo:
         )
         if not 0 < width <= MAX_VOCAB_SIZE:
             raise TokenizerError(f"vocab_size is {width}; it must be from 1 to {MAX_VOCAB_SIZE}")
-        self.tokens = table.tokens[:width]
+        # A copy of so long a list would take as long as reading it.
+        self.tokens = table.tokens if width >= len(table.tokens) else table.tokens[:width]
         self.vocab_size = width
         self._vocabulary: Vocabulary | None = None
         specials = {i for i in table.special_token_ids if 0 <= i < width}
