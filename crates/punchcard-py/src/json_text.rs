@@ -93,11 +93,15 @@ fn write_items<'py>(
 fn write_string(text: &Bound<'_, PyString>, out: &mut String) -> bool {
     let Ok(text) = text.to_str() else { return false };
     out.push('"');
+    let is_special = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
+    // Without a way out, this is a loop over many bytes at once.
+    if !text.bytes().fold(false, |found, byte| found | is_special(byte)) {
+        out.push_str(text);
+        out.push('"');
+        return true;
+    }
     let mut done = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        if byte >= b' ' && byte != b'"' && byte != b'\\' {
-            continue;
-        }
+    for (at, byte) in text.bytes().enumerate().filter(|&(_, byte)| is_special(byte)) {
         out.push_str(&text[done..at]);
         done = at + 1;
         match byte {
