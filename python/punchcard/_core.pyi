@@ -221,6 +221,12 @@ class BatchExecutor:
 def compile_grammar(vocabulary: Vocabulary, expr: str, limits: str) -> CompiledGrammar:
     """Compile a grammar expression, given in its JSON form; ``limits`` is `punchcard.Limits` as JSON text."""
 
+def compile_json_schema(vocabulary: Vocabulary, schema: str, options: str, limits: str) -> CompiledGrammar:
+    """`compile_grammar` for the expression of a JSON Schema, of which ``schema`` and ``options`` are JSON text."""
+
+def json_text(data: object) -> str | None:
+    """What `json.dumps` writes, without ASCII escapes; None for data that are not plain: then ask `json`."""
+
 def check_json_options(options: str) -> None:
     """Raise an error if the options of a JSON Schema, given as JSON text, are not all right."""
 

@@ -16,16 +16,19 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ._core import CompiledGrammar, compile_grammar
-from .errors import PunchcardError
+from ._core import CompiledGrammar, compile_grammar, compile_json_schema
+from .errors import InvalidSchemaError, PunchcardError
 from .grammar import Grammar, Schema
 from .limits import Limits
 from .tokenizers.info import TokenizerInfo
 
 if TYPE_CHECKING:
     from .tags import StructuralTag
+
+#: What a grammar is cached by: schema and options, or an expression, as JSON text.
+_Key: TypeAlias = tuple[str, str] | str
 
 
 @dataclass(frozen=True)
@@ -89,10 +92,25 @@ class GrammarCompiler:
             GrammarError: a pattern or a rule is malformed, or the grammar derives nothing.
             LimitError: a limit against hostile grammars was passed.
         """
-        expr = grammar._json()
+        # Most grammars are one schema, and its text is the most of it: it is neither written nor read as part of another.
+        key = grammar._json_schema() or grammar._json()
         if self._cache is None:
-            return compile_grammar(self._vocabulary, expr, self._limits)
-        return self._cache.get(expr, lambda: compile_grammar(self._vocabulary, expr, self._limits))
+            return self._compile(key)
+        return self._cache.get(key, lambda: self._compile(key))
+
+    def _compile(self, key: _Key) -> CompiledGrammar:
+        if isinstance(key, str):
+            return compile_grammar(self._vocabulary, key, self._limits)
+        schema, options = key
+        try:
+            return compile_json_schema(self._vocabulary, schema, options, self._limits)
+        except UnicodeEncodeError:
+            raise InvalidSchemaError(
+                "The schema holds half of a surrogate pair, which is no character",
+                hint="Write characters beyond U+FFFF whole",
+                pointer="",
+                keyword="",
+            ) from None
 
     def compile_json_schema(self, schema: Schema, **options: Any) -> CompiledGrammar:
         """Compile a JSON Schema: `Grammar.from_json_schema` with its options, and `compile`, in one."""
@@ -155,8 +173,8 @@ class _Cache:
         self._clear()
 
     def _clear(self) -> None:
-        self._done: OrderedDict[str, CompiledGrammar] = OrderedDict()
-        self._under_way: dict[str, Future[CompiledGrammar]] = {}
+        self._done: OrderedDict[_Key, CompiledGrammar] = OrderedDict()
+        self._under_way: dict[_Key, Future[CompiledGrammar]] = {}
         self._info = CacheInfo(limit_bytes=self._limit)
 
     def clear(self) -> None:
@@ -167,7 +185,7 @@ class _Cache:
         with self._lock:
             return replace(self._info, entries=len(self._done), bytes=self._bytes())
 
-    def get(self, key: str, make: Callable[[], CompiledGrammar]) -> CompiledGrammar:
+    def get(self, key: _Key, make: Callable[[], CompiledGrammar]) -> CompiledGrammar:
         """What is held for the key, or else what ``make`` returns. What it raises is raised in all that wait for it."""
         with self._lock:
             found = self._done.get(key)
@@ -184,7 +202,7 @@ class _Cache:
             return waiting.result()
         return self._make(key, make, future)
 
-    def _make(self, key: str, make: Callable[[], CompiledGrammar], future: Future[CompiledGrammar]) -> CompiledGrammar:
+    def _make(self, key: _Key, make: Callable[[], CompiledGrammar], future: Future[CompiledGrammar]) -> CompiledGrammar:
         started = time.perf_counter()
         try:
             compiled = make()
@@ -200,7 +218,7 @@ class _Cache:
         future.set_result(compiled)
         return compiled
 
-    def _finish(self, key: str, future: Future[CompiledGrammar], started: float) -> bool:
+    def _finish(self, key: _Key, future: Future[CompiledGrammar], started: float) -> bool:
         """Notes that a compilation has ended. False if the cache was cleared meanwhile."""
         current = self._under_way.get(key) is future
         if current:

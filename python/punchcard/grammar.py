@@ -9,6 +9,7 @@ from dataclasses import asdict
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
+from ._core import json_text
 from .errors import GrammarError, InvalidSchemaError, PunchcardError
 from .limits import Limits
 from .report import Report, report_from_core
@@ -47,6 +48,14 @@ class Grammar:
     def _json(self) -> str:
         """The expression as JSON text, equal for equal expressions."""
         return _json_text(self._expr)
+
+    def _json_schema(self) -> tuple[str, str] | None:
+        """Schema and options as JSON text, equal for equal expressions, if the grammar is that of a JSON Schema."""
+        match self._expr:
+            case {"json_schema": {"schema": str(schema), "options": dict(options), **unknown}, **others}:
+                if not unknown and not others:
+                    return schema, _json_text(options)
+        return None
 
     @classmethod
     def from_regex(cls, pattern: str | re.Pattern[str], *, limits: Limits | None = None) -> Grammar:
@@ -127,10 +136,11 @@ class Grammar:
             "on_unsupported": None if on_unsupported == "error" else on_unsupported,
             "limits": asdict(limits) if limits else None,
         }
-        from ._core import check_json_options
-
         options = {name: value for name, value in options.items() if value is not None}
-        check_json_options(json.dumps(options))
+        if options:
+            from ._core import check_json_options
+
+            check_json_options(json.dumps(options))
         return cls({"json_schema": {"schema": schema_text(schema), "options": options}})
 
     @classmethod
@@ -264,6 +274,9 @@ class _DeepGrammar(Grammar):
     def _json(self) -> str:
         return self._text
 
+    def _json_schema(self) -> None:
+        return None
+
 
 def _too_deep() -> GrammarError:
     return GrammarError("The grammar nests too deeply", hint="Name its parts as rules, or combine more of them at once")
@@ -288,6 +301,9 @@ def schema_text(schema: Schema) -> str:
         from .schemas import pydantic_schema
 
         schema = pydantic_schema(schema)
+    text = json_text(schema)
+    if text is not None:
+        return text
     try:
         return json.dumps(schema, ensure_ascii=False, allow_nan=False)
     except RecursionError:

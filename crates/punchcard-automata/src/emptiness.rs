@@ -5,7 +5,7 @@
 //! viable from then on, and if none is found, all states that were met are known to be empty. A machine may have so many
 //! states that no search ends; see [`crate::machine`] for what is done about that.
 
-use crate::languages::{FxMap, Language, Languages, LimitExceeded};
+use crate::languages::{FxMap, Language, Languages, LimitExceeded, Node, UNBOUNDED};
 use hashbrown::hash_map::Entry;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -28,7 +28,18 @@ impl Languages {
         if let Some(&known) = self.viable.get(&id) {
             return Ok(known);
         }
+        if self.is_all_but_short_ones(id) {
+            return Ok(true);
+        }
         Ok(self.search(id)?.is_some())
+    }
+
+    /// Whether the language holds all texts beyond some length, as is easy to see: it is the complement of a language without
+    /// longer ones. Most languages of member names are: every name but the declared ones.
+    fn is_all_but_short_ones(&self, id: Language) -> bool {
+        let Node::Not(inner) = *self.node(id) else { return false };
+        let inner = self.facts(inner);
+        !inner.looks && inner.max_len != UNBOUNDED && self.alphabet.as_ref().is_none_or(|set| !set.ranges().is_empty())
     }
 
     /// Whether the empty text is the only one.
@@ -66,6 +77,9 @@ impl Languages {
     /// many states to find out.
     pub fn is_endless(&mut self, id: Language) -> Result<bool, LimitExceeded> {
         const MOST_STATES: usize = 256;
+        if self.is_all_but_short_ones(id) {
+            return Ok(true);
+        }
         if let Some(&known) = self.endless.get(&id) {
             return Ok(known);
         }

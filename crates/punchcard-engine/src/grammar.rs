@@ -182,6 +182,21 @@ const MASK_CACHE_BYTES: usize = 16 << 20;
 /// Bytes of stack that compiling may take: expressions and regular expressions nest.
 const COMPILE_STACK: usize = 256 << 20;
 
+/// Grammars that hold more bytes are freed on a thread of their own.
+const FREED_APART: usize = 1 << 20;
+
+impl Drop for CompiledGrammar {
+    /// What many texts built up is a great many small pieces, and giving back a hundred megabytes takes a tenth of a second:
+    /// too long for whoever lets go of the last handle, who may hold Python's lock or be about to compile the next grammar.
+    fn drop(&mut self) {
+        if Arc::strong_count(&self.inner) == 1 && self.memory_size() > FREED_APART {
+            let inner = self.inner.clone();
+            // Where no thread can be had, the closure is dropped here and now.
+            let _ = std::thread::Builder::new().name("punchcard-free".into()).spawn(move || drop(inner));
+        }
+    }
+}
+
 impl CompiledGrammar {
     /// Compiles a grammar expression.
     pub fn new(vocabulary: Arc<Vocabulary>, expr: Expr, limits: &Limits) -> Result<Self, CompileError> {

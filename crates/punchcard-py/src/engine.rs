@@ -118,6 +118,23 @@ pub fn compile_grammar(
     compiled.map(PyCompiledGrammar).map_err(|error| compile_error(py, &error))
 }
 
+/// Compiles a JSON Schema, given with its options as JSON text: as `compile_grammar` with the expression that holds them.
+#[pyfunction]
+pub fn compile_json_schema(
+    py: Python<'_>,
+    vocabulary: &PyVocabulary,
+    schema: String,
+    options: &str,
+    limits: &str,
+) -> PyResult<PyCompiledGrammar> {
+    let compiled = py.detach(|| {
+        let limits = read_limits(limits)?;
+        let expr = Expr::JsonSchema { schema, options: options_from_json(options)? };
+        CompiledGrammar::new(vocabulary.0.clone(), expr, &limits)
+    });
+    compiled.map(PyCompiledGrammar).map_err(|error| compile_error(py, &error))
+}
+
 fn read_limits(limits: &str) -> Result<Limits, CompileError> {
     let read = serde_json::from_str(limits);
     read.map_err(|error| GrammarError::new(format!("A limit is wrong: {error}")).into())
@@ -538,6 +555,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyMatcher>()?;
     module.add_class::<PyBatchExecutor>()?;
     module.add_function(wrap_pyfunction!(compile_grammar, module)?)?;
+    module.add_function(wrap_pyfunction!(compile_json_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(crate::json_text::json_text, module)?)?;
     module.add_function(wrap_pyfunction!(check_json_options, module)?)?;
     module.add_function(wrap_pyfunction!(report_json_schema, module)?)?;
     Ok(())

@@ -4,6 +4,7 @@
 //! its JSON pointer is found by walking to the root. Reading uses an explicit stack; nesting is limited.
 
 use crate::error::{SchemaError, SchemaErrorKind};
+use crate::formula::FxMap;
 use punchcard_automata::Decimal;
 use std::fmt::Write;
 
@@ -40,6 +41,8 @@ struct Place {
 pub struct Json {
     values: Vec<Value>,
     places: Vec<Place>,
+    /// Of objects with many members: their places in the order of their names.
+    sorted: FxMap<ValueId, Box<[u32]>>,
 }
 
 /// Limits on the JSON text of a schema.
@@ -81,7 +84,14 @@ impl Json {
     /// The member `name` of an object.
     pub fn member(&self, id: ValueId, name: &str) -> Option<ValueId> {
         match self.get(id) {
-            Value::Object(members) => members.iter().find(|(n, _)| &**n == name).map(|&(_, v)| v),
+            Value::Object(members) if members.len() <= FEW => {
+                members.iter().find(|(n, _)| &**n == name).map(|&(_, v)| v)
+            }
+            Value::Object(members) => {
+                let sorted = &self.sorted[&id];
+                let found = sorted.binary_search_by(|&at| (*members[at as usize].0).cmp(name)).ok()?;
+                Some(members[sorted[found] as usize].1)
+            }
             _ => None,
         }
     }
@@ -141,18 +151,42 @@ impl Json {
         ValueId((self.values.len() - 1) as u32)
     }
 
-    /// Adopts the children of a finished array or object.
-    fn close(&mut self, value: Value) -> ValueId {
-        let id = self.push(value);
-        let children: Vec<ValueId> = match self.get(id) {
-            Value::Array(items) => items.to_vec(),
-            Value::Object(members) => members.iter().map(|m| m.1).collect(),
-            _ => Vec::new(),
-        };
-        for (at, child) in children.into_iter().enumerate() {
+    /// Adopts the items of a finished array.
+    fn close_array(&mut self, items: Vec<ValueId>) -> ValueId {
+        let id = ValueId(self.values.len() as u32);
+        for (at, child) in items.iter().enumerate() {
             self.places[child.0 as usize] = Place { parent: Some(id), at: at as u32 };
         }
-        id
+        self.push(Value::Array(items.into()))
+    }
+
+    /// Adopts the members of a finished object. Of members with equal names only the last one counts, at its own place.
+    fn close_object(&mut self, mut members: Vec<(Box<str>, ValueId)>) -> ValueId {
+        let id = ValueId(self.values.len() as u32);
+        if members.len() <= FEW {
+            let earlier = |at: usize| members[at + 1..].iter().any(|(name, _)| *name == members[at].0);
+            for at in (0..members.len()).rev().filter(|&at| earlier(at)).collect::<Vec<_>>() {
+                members.remove(at);
+            }
+        } else {
+            let sorted = by_name(&members);
+            let mut keep = vec![true; members.len()];
+            for pair in sorted.windows(2) {
+                keep[pair[0] as usize] = members[pair[0] as usize].0 != members[pair[1] as usize].0;
+            }
+            let sorted = if keep.contains(&false) {
+                let mut kept = keep.iter();
+                members.retain(|_| kept.next() == Some(&true));
+                by_name(&members)
+            } else {
+                sorted
+            };
+            self.sorted.insert(id, sorted);
+        }
+        for (at, (_, child)) in members.iter().enumerate() {
+            self.places[child.0 as usize] = Place { parent: Some(id), at: at as u32 };
+        }
+        self.push(Value::Object(members.into()))
     }
 
     /// Reads a document into the arena.
@@ -164,14 +198,14 @@ impl Json {
     }
 }
 
-/// Of members with equal names only the last one counts, at its own place.
-fn last_of_each(mut members: Vec<(Box<str>, ValueId)>) -> Vec<(Box<str>, ValueId)> {
-    let mut seen = hashbrown::HashSet::with_capacity(members.len());
-    let mut keep: Vec<bool> = members.iter().rev().map(|(name, _)| seen.insert(name.clone())).collect();
-    if seen.len() < members.len() {
-        members.retain(|_| keep.pop() == Some(true));
-    }
-    members
+/// So few members are looked through one by one.
+const FEW: usize = 16;
+
+/// The places of members in the order of their names, of equal names in the order of the text.
+fn by_name(members: &[(Box<str>, ValueId)]) -> Box<[u32]> {
+    let mut places: Box<[u32]> = (0..members.len() as u32).collect();
+    places.sort_by(|&a, &b| members[a as usize].0.cmp(&members[b as usize].0));
+    places
 }
 
 enum Open {
@@ -282,8 +316,8 @@ impl Parser<'_> {
                     }
                 }
                 value = match open.pop() {
-                    Some(Open::Array(items)) => self.json.close(Value::Array(items.into())),
-                    Some(Open::Object(members, _)) => self.json.close(Value::Object(last_of_each(members).into())),
+                    Some(Open::Array(items)) => self.json.close_array(items),
+                    Some(Open::Object(members, _)) => self.json.close_object(members),
                     None => return self.fail("a bracket too many"),
                 };
             }
@@ -367,17 +401,18 @@ impl Parser<'_> {
         let mut out = String::new();
         loop {
             let rest = &self.text[self.at..];
-            let Some(run) = rest.find(|c: char| c == '"' || c == '\\' || c < ' ') else {
+            let Some(run) = rest.bytes().position(|b| b == b'"' || b == b'\\' || b < b' ') else {
                 return self.fail("a string is not closed");
             };
-            out.push_str(&rest[..run]);
             self.at += run;
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(out.into());
+                    // Most strings have no escapes, and are copied once.
+                    return Ok(if out.is_empty() { rest[..run].into() } else { (out + &rest[..run]).into() });
                 }
                 Some(b'\\') => {
+                    out.push_str(&rest[..run]);
                     self.at += 1;
                     let c = self.escape()?;
                     out.push(c);

@@ -72,17 +72,18 @@ const DOCUMENTS: &[(&str, &[(&str, &str)])] = &[
 
 /// The metaschemas, as (URI, JSON text), that the documents read so far refer to.
 pub(crate) fn referred_to(json: &Json) -> Vec<(&'static str, &'static str)> {
-    let mut found = Vec::new();
-    for (place, documents) in DOCUMENTS {
-        let refers = json.values().any(|value| match value {
-            Value::Object(members) => members.iter().any(|(name, target)| {
-                &**name == "$ref" && matches!(json.get(*target), Value::String(uri) if uri.contains(place))
-            }),
-            _ => false,
-        });
-        if refers {
-            found.extend_from_slice(documents);
+    let mut refers = [false; DOCUMENTS.len()];
+    for value in json.values() {
+        let Value::Object(members) = value else { continue };
+        for (name, target) in members {
+            if &**name == "$ref"
+                && let Value::String(uri) = json.get(*target)
+                && uri.contains("json-schema.org/")
+            {
+                refers.iter_mut().zip(DOCUMENTS).for_each(|(refers, (place, _))| *refers |= uri.contains(place));
+            }
         }
     }
-    found
+    let found = DOCUMENTS.iter().zip(refers).filter(|(_, refers)| *refers);
+    found.flat_map(|((_, documents), _)| documents.iter().copied()).collect()
 }
