@@ -3,14 +3,16 @@
 //! Most languages treat all small letters alike, all capitals, all digits, and most other characters of Unicode. So tokens
 //! are put in a trie by kinds of characters instead of bytes: the 128,000 tokens of Llama 3 have about 12,000 different
 //! spellings in kinds, and a language is led through these at once. Where it tells characters of a kind apart, the tokens in
-//! question are read one by one.
+//! question are read one by one: those that hold one of the characters that are told apart.
 
+use crate::bytes::ByteSet;
 use crate::leaf::{Encoding, LeafId, Leaves};
 use crate::mask::{clear, set};
 use crate::trie::Trie;
 use crate::vocabulary::Vocabulary;
 use hashbrown::HashMap;
-use punchcard_automata::{Language, Languages, LimitExceeded};
+use hashbrown::hash_map::Entry;
+use punchcard_automata::{Languages, LimitExceeded};
 use rustc_hash::FxBuildHasher;
 
 /// A kind of characters.
@@ -23,12 +25,14 @@ const DIGIT: Kind = 2;
 const SPACE: Kind = 3;
 /// Other characters beyond ASCII.
 const OTHER: Kind = 4;
+/// A character beyond ASCII of which bytes are missing at the end of a token.
+const BEGUN: Kind = 5;
 /// Of the other ASCII characters each is a kind of its own.
-const FIRST_ASCII: Kind = 5;
+const FIRST_ASCII: Kind = 6;
 const KINDS: usize = FIRST_ASCII as usize + 128;
 
 /// ECMA-262's white space beyond ASCII, in ranges.
-const SPACES: [(u32, u32); 7] = [
+const SPACES: [(u32, u32); 8] = [
     (0xA0, 0xA0),
     (0x1680, 0x1680),
     (0x2000, 0x200A),
@@ -36,11 +40,11 @@ const SPACES: [(u32, u32); 7] = [
     (0x202F, 0x202F),
     (0x205F, 0x205F),
     (0x3000, 0x3000),
+    (0xFEFF, 0xFEFF),
 ];
-const BYTE_ORDER_MARK: u32 = 0xFEFF;
 
 fn is_space(c: u32) -> bool {
-    c == BYTE_ORDER_MARK || SPACES.iter().any(|&(lo, hi)| lo <= c && c <= hi)
+    SPACES.iter().any(|&(lo, hi)| lo <= c && c <= hi)
 }
 
 fn kind_of(c: char) -> Kind {
@@ -91,9 +95,7 @@ pub(crate) struct KindTrie {
     nodes: Vec<Node>,
     tokens: Vec<u32>,
     max_depth: usize,
-    /// Tokens that begin or end within a character, or hold bytes that are none.
-    odd: Vec<u32>,
-    /// The other tokens, as a row of a bitmask.
+    /// The tokens, as a row of a bitmask. Those that begin within a character, or hold bytes that are none, are left out.
     all: Box<[u32]>,
 }
 
@@ -114,7 +116,6 @@ impl KindTrie {
         let (first, end) = nodes.get(node).map_or((0, nodes.len()), |at| (node + 1, at.end as usize));
         let mut grown = vec![Growing::default()];
         let mut ids: HashMap<(u32, Kind), u32, FxBuildHasher> = HashMap::default();
-        let mut odd = Vec::new();
         // For each length: the node that was come to, and how many bytes of a further character there are.
         let mut path = vec![(0u32, 0usize); trie.max_depth() + 1];
         let mut bytes = vec![0u8; trie.max_depth()];
@@ -128,32 +129,29 @@ impl KindTrie {
                 Ok(text) => text.chars().next().map(kind_of),
                 Err(error) if error.error_len().is_none() => None,
                 Err(_) => {
-                    odd.extend_from_slice(trie.tokens_under(i));
                     i = nodes[i].end as usize;
                     continue;
                 }
             };
-            path[depth] = match kind {
-                None => (before, begun + 1),
-                Some(kind) => {
-                    let next = *ids.entry((before, kind)).or_insert_with(|| {
-                        let (id, depth) = (grown.len() as u32, grown[before as usize].depth + 1);
-                        grown.push(Growing { kind, depth, ..Growing::default() });
-                        grown[before as usize].children.push(id);
-                        id
-                    });
-                    grown[next as usize].tokens.extend_from_slice(trie.tokens_at(i));
-                    (next, 0)
+            path[depth] = (before, begun + 1);
+            if kind.is_some() || !trie.tokens_at(i).is_empty() {
+                let next = *ids.entry((before, kind.unwrap_or(BEGUN))).or_insert_with_key(|&(_, kind)| {
+                    let (id, depth) = (grown.len() as u32, grown[before as usize].depth + 1);
+                    grown.push(Growing { kind, depth, ..Growing::default() });
+                    grown[before as usize].children.push(id);
+                    id
+                });
+                grown[next as usize].tokens.extend_from_slice(trie.tokens_at(i));
+                if kind.is_some() {
+                    path[depth] = (next, 0);
                 }
-            };
-            if kind.is_none() {
-                odd.extend_from_slice(trie.tokens_at(i));
             }
             i += 1;
         }
         let mut all = vec![0; words].into_boxed_slice();
         grown.iter().flat_map(|node| &node.tokens).for_each(|&id| set(&mut all, id));
-        let mut out = KindTrie { nodes: Vec::with_capacity(grown.len()), tokens: Vec::new(), max_depth: 0, odd, all };
+        let nodes = Vec::with_capacity(grown.len());
+        let mut out = KindTrie { nodes, tokens: Vec::new(), max_depth: 0, all };
         out.lay_out(&grown);
         out
     }
@@ -193,17 +191,19 @@ impl KindTrie {
 
     /// Bytes on the heap.
     pub(crate) fn memory_size(&self) -> usize {
-        self.nodes.len() * size_of::<Node>() + 4 * (self.tokens.len() + self.odd.len() + self.all.len())
+        self.nodes.len() * size_of::<Node>() + 4 * (self.tokens.len() + self.all.len())
     }
 }
 
 /// Where a state comes to by a character of a kind.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Dead,
     To(LeafId),
     /// It depends on the character.
     Mixed,
+    /// A quote, which ends the string.
+    Closed,
 }
 
 /// Where a state comes to by each kind.
@@ -212,68 +212,113 @@ struct Targets {
     by_kind: [Target; KINDS],
     /// The kinds by which it comes back to itself.
     loops: KindSet,
+    /// ASCII letters and digits that are treated unlike most of their kind.
+    unlike: ByteSet,
 }
 
-fn targets(languages: &mut Languages, leaves: &mut Leaves, leaf: LeafId) -> Result<Box<Targets>, LimitExceeded> {
-    let mut out = Box::new(Targets { by_kind: [Target::Dead; KINDS], loops: KindSet::default() });
-    let Some((language, encoding)) = leaves.language(leaf) else {
-        out.by_kind = [Target::Mixed; KINDS];
-        return Ok(out);
-    };
-    let transitions = languages.transitions(language);
-    // All characters of some ranges, without the surrogates, which are none.
-    let mut common = |ranges: &[(u32, u32)], is_in: fn(u32, u32) -> bool| {
-        let mut only: Option<Language> = None;
-        for &(lo, hi) in ranges {
-            for (from, to, target) in transitions.over(lo, hi) {
-                let is_surrogate = 0xD800 <= from && to <= 0xDFFF;
-                if is_surrogate || !is_in(from, to) {
-                    continue;
+impl Targets {
+    fn new(languages: &mut Languages, leaves: &mut Leaves, leaf: LeafId) -> Result<Box<Targets>, LimitExceeded> {
+        let by_kind = [Target::Mixed; KINDS];
+        let mut out = Box::new(Targets { by_kind, loops: KindSet::default(), unlike: ByteSet::default() });
+        let Some((language, encoding)) = leaves.language(leaf) else { return Ok(out) };
+        let mut ascii = [LeafId::DEAD; 128];
+        let (mut spaces, mut others) = (Common::Nothing, Common::Nothing);
+        for (lo, hi, target) in languages.transitions(language).over(0, 0x10_FFFF) {
+            let next = if languages.is_viable(target)? { leaves.start(target, encoding) } else { LeafId::DEAD };
+            if let Some(slots) = ascii.get_mut(lo as usize..128.min(hi as usize + 1)) {
+                slots.fill(next);
+            }
+            let lo = lo.max(0x80);
+            if lo <= hi && !(0xD800 <= lo && hi <= 0xDFFF) {
+                if SPACES.iter().any(|&(first, last)| first <= hi && lo <= last) {
+                    spaces.add(next);
                 }
-                if only.is_some_and(|only| only != target) {
-                    return Ok(Target::Mixed);
+                // A range that holds nothing but white space says nothing of the others.
+                if hi - lo > 16 || !(lo..=hi).all(is_space) {
+                    others.add(next);
                 }
-                only = Some(target);
             }
         }
-        let target = only.unwrap_or(Language::EMPTY);
-        Ok(if languages.is_viable(target)? { Target::To(leaves.start(target, encoding)) } else { Target::Dead })
-    };
-    let any = |_, _| true;
-    out.by_kind[usize::from(SMALL)] = common(&[(0x61, 0x7A)], any)?;
-    out.by_kind[usize::from(CAPITAL)] = common(&[(0x41, 0x5A)], any)?;
-    out.by_kind[usize::from(DIGIT)] = common(&[(0x30, 0x39)], any)?;
-    out.by_kind[usize::from(SPACE)] =
-        common(&[SPACES.as_slice(), &[(BYTE_ORDER_MARK, BYTE_ORDER_MARK)]].concat(), any)?;
-    // A range that holds nothing but white space says nothing of the others.
-    out.by_kind[usize::from(OTHER)] =
-        common(&[(0x80, 0x10_FFFF)], |from, to| !(from..=to.min(from + 16)).all(is_space) || to > from + 16)?;
-    for c in (0..0x80u8).filter(|c| !c.is_ascii_alphanumeric()) {
-        let kind = usize::from(FIRST_ASCII + c);
-        out.by_kind[kind] = match c {
-            b'\\' | b'"' if encoding != Encoding::Raw => Target::Mixed,
-            0..0x20 if encoding != Encoding::Raw => Target::Dead,
-            _ => common(&[(u32::from(c), u32::from(c))], any)?,
+        let by_kind = &mut out.by_kind;
+        by_kind[usize::from(SPACE)] = spaces.target();
+        by_kind[usize::from(OTHER)] = others.target();
+        // One of the characters that can still come leads on, if all of them do.
+        by_kind[usize::from(BEGUN)] = match (spaces.target(), others.target()) {
+            (Target::Dead, Target::Dead) => Target::Dead,
+            (Target::To(_), Target::To(next)) => Target::To(next),
+            _ => Target::Mixed,
         };
-    }
-    for (kind, target) in out.by_kind.iter().enumerate() {
-        if matches!(target, Target::To(next) if *next == leaf) {
-            out.loops.insert(kind as Kind);
+        for (kind, first, last) in [(SMALL, b'a', b'z'), (CAPITAL, b'A', b'Z'), (DIGIT, b'0', b'9')] {
+            let most = most_common(&ascii[usize::from(first)..=usize::from(last)]);
+            by_kind[usize::from(kind)] = if most == LeafId::DEAD { Target::Dead } else { Target::To(most) };
+            (first..=last).filter(|&c| ascii[usize::from(c)] != most).for_each(|c| out.unlike.insert(c));
         }
+        for c in (0..0x80u8).filter(|c| !c.is_ascii_alphanumeric()) {
+            by_kind[usize::from(FIRST_ASCII + c)] = match (c, ascii[usize::from(c)]) {
+                (b'"', _) if encoding != Encoding::Raw => {
+                    if languages.is_nullable(language) {
+                        Target::Closed
+                    } else {
+                        Target::Dead
+                    }
+                }
+                (b'\\', _) if encoding != Encoding::Raw => Target::Mixed,
+                (0..0x20, _) if encoding != Encoding::Raw => Target::Dead,
+                (_, LeafId::DEAD) => Target::Dead,
+                (_, next) => Target::To(next),
+            };
+        }
+        for (kind, target) in out.by_kind.iter().enumerate() {
+            if *target == Target::To(leaf) {
+                out.loops.insert(kind as Kind);
+            }
+        }
+        Ok(out)
     }
-    Ok(out)
 }
 
-/// Whether a string treats all letters and digits of a kind alike, and goes on with most characters.
+/// Where all of some characters lead to.
+#[derive(Clone, Copy)]
+enum Common {
+    Nothing,
+    One(LeafId),
+    Several,
+}
+
+impl Common {
+    fn add(&mut self, next: LeafId) {
+        *self = match *self {
+            Common::Nothing => Common::One(next),
+            Common::One(known) if known == next => Common::One(next),
+            _ => Common::Several,
+        };
+    }
+
+    fn target(self) -> Target {
+        match self {
+            Common::Nothing | Common::One(LeafId::DEAD) => Target::Dead,
+            Common::One(next) => Target::To(next),
+            Common::Several => Target::Mixed,
+        }
+    }
+}
+
+fn most_common(leaves: &[LeafId]) -> LeafId {
+    let count = |leaf: &LeafId| leaves.iter().filter(|other| *other == leaf).count();
+    leaves.iter().copied().max_by_key(count).unwrap_or(LeafId::DEAD)
+}
+
+/// Whether a string goes on with most letters, so that it pays to take them together.
 pub(crate) fn are_alike(languages: &mut Languages, leaves: &mut Leaves, leaf: LeafId) -> Result<bool, LimitExceeded> {
     if leaves.language(leaf).is_none_or(|(_, encoding)| encoding == Encoding::Raw) {
         return Ok(false);
     }
-    let targets = targets(languages, leaves, leaf)?;
-    let at = |kind| targets.by_kind[usize::from(kind)];
-    let common = [SMALL, CAPITAL, DIGIT].map(at);
-    Ok(!common.iter().any(|target| matches!(target, Target::Mixed)) && !matches!(at(SMALL), Target::Dead))
+    let targets = Targets::new(languages, leaves, leaf)?;
+    Ok(matches!(targets.by_kind[usize::from(SMALL)], Target::To(_)) && targets.unlike.iter().count() <= MOST_UNLIKE)
 }
+
+/// With more letters and digits than this that are told apart, most tokens hold one of them.
+const MOST_UNLIKE: usize = 6;
 
 /// What is found out of tokens.
 pub(crate) struct Tokens<'a> {
@@ -295,15 +340,23 @@ pub(crate) fn find(
 ) -> Result<(), LimitExceeded> {
     let mut known: HashMap<LeafId, Box<Targets>, FxBuildHasher> = HashMap::default();
     let mut path = vec![leaf; trie.max_depth + 1];
-    // Ranges of tokens that can come, and of those that cannot.
+    // Ranges of tokens that can come, and of those that cannot; those that are read one by one are not in the row.
     let (mut alive, mut dead): (Vec<(usize, usize)>, Vec<_>) = (Vec::new(), Vec::new());
+    let mut row = vec![0; tokens.inside.len()];
+    let mut single: Vec<(u32, LeafId, usize)> = Vec::new();
+    let mut unlike = ByteSet::default();
+    let crossed = tokens.crossing.len();
     let mut i = 0;
     while let Some(node) = trie.nodes.get(i) {
         let depth = usize::from(node.depth);
         let before = path[depth - 1];
         let at = match known.entry(before) {
-            hashbrown::hash_map::Entry::Occupied(at) => at.into_mut(),
-            hashbrown::hash_map::Entry::Vacant(place) => place.insert(targets(languages, leaves, before)?),
+            Entry::Occupied(at) => at.into_mut(),
+            Entry::Vacant(place) => {
+                let at = place.insert(Targets::new(languages, leaves, before)?);
+                unlike.extend(&at.unlike);
+                at
+            }
         };
         let (first, end) = (node.first as usize, trie.first_token(node.end as usize));
         match at.by_kind[usize::from(node.kind)] {
@@ -320,36 +373,64 @@ pub(crate) fn find(
                 path[depth] = next;
                 i += 1;
             }
+            Target::Closed => {
+                let below = trie.first_token(i + 1);
+                alive.push((first, below));
+                dead.push((below, end));
+                for &id in &trie.tokens[below..end] {
+                    let Some(bytes) = vocabulary.token(id) else { continue };
+                    tokens.crossing.push((id, (char_start(bytes, above, depth - 1) + 1) as u32));
+                }
+                i = node.end as usize;
+            }
             Target::Mixed => {
                 dead.push((first, end));
                 for &id in &trie.tokens[first..end] {
                     let Some(bytes) = vocabulary.token(id) else { continue };
-                    let text = std::str::from_utf8(&bytes[above..]).unwrap_or_default();
-                    let start = text.char_indices().nth(depth - 1).map_or(0, |(start, _)| start);
-                    read_on(languages, leaves, before, id, bytes, above + start, tokens)?;
+                    single.push((id, before, char_start(bytes, above, depth - 1)));
                 }
                 i = node.end as usize;
             }
         }
     }
     let count = |ranges: &[(usize, usize)]| ranges.iter().map(|(first, end)| end - first).sum::<usize>();
-    let mut row = Vec::new();
     if count(&alive) <= count(&dead) {
         for (first, end) in alive {
-            trie.tokens[first..end].iter().for_each(|&id| set(tokens.inside, id));
+            trie.tokens[first..end].iter().for_each(|&id| set(&mut row, id));
         }
     } else {
-        row.extend_from_slice(&trie.all);
+        row.copy_from_slice(&trie.all);
         for (first, end) in dead {
             trie.tokens[first..end].iter().for_each(|&id| clear(&mut row, id));
         }
-        tokens.inside.iter_mut().zip(&row).for_each(|(to, from)| *to |= from);
     }
-    for &id in &trie.odd {
+    if unlike != ByteSet::default() {
+        // What was found of tokens with these characters is not so.
+        let holds = |id: u32| {
+            vocabulary.token(id).is_some_and(|bytes| bytes[above..].iter().any(|&byte| unlike.contains(byte)))
+        };
+        let mut crossing = tokens.crossing.split_off(crossed);
+        crossing.retain(|&(id, _)| !holds(id));
+        tokens.crossing.append(&mut crossing);
+        single.retain(|&(id, ..)| !holds(id));
+        for &id in trie.tokens.iter().filter(|&&id| holds(id)) {
+            clear(&mut row, id);
+            single.push((id, leaf, above));
+        }
+    }
+    tokens.inside.iter_mut().zip(&row).for_each(|(to, from)| *to |= from);
+    for (id, leaf, start) in single {
         let Some(bytes) = vocabulary.token(id) else { continue };
-        read_on(languages, leaves, leaf, id, bytes, above, tokens)?;
+        read_on(languages, leaves, leaf, id, bytes, start, tokens)?;
     }
     Ok(())
+}
+
+/// Where a character of a token begins, counted behind the first bytes.
+fn char_start(bytes: &[u8], above: usize, chars: usize) -> usize {
+    // Bytes that continue a character are passed over.
+    let starts = bytes.iter().enumerate().skip(above).filter(|(_, byte)| **byte & 0xC0 != 0x80);
+    starts.map(|(start, _)| start).nth(chars).unwrap_or(bytes.len())
 }
 
 /// Reads a token byte by byte.

@@ -146,8 +146,8 @@ impl Algebra {
         names
     }
 
-    /// The class of all names that begin like this and do not matter by themselves; `None` if there are several, or if the
-    /// names of the class can be used up.
+    /// The class of all names that begin like this, may come next and do not matter by themselves; `None` if there are
+    /// several, or if the names of the class can be used up.
     pub fn only_class(
         &mut self,
         state: ObjectState,
@@ -160,7 +160,7 @@ impl Algebra {
         for (i, class) in spec.classes.iter().enumerate() {
             if several {
                 let rest = beginning.chars().fold(class.names, |rest, c| self.languages.step(rest, c as u32));
-                if !self.languages.is_viable(rest)? {
+                if !self.languages.is_viable(rest)? || self.class_moves(state, i as u32)?.is_empty() {
                     continue;
                 }
             }
