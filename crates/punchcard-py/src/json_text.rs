@@ -68,11 +68,7 @@ fn write(data: &Bound<'_, PyAny>, depth: usize, out: &mut String) -> PyResult<bo
     Ok(true)
 }
 
-fn write_items<'py>(
-    items: impl Iterator<Item = Bound<'py, PyAny>>,
-    depth: usize,
-    out: &mut String,
-) -> PyResult<bool> {
+fn write_items<'py>(items: impl Iterator<Item = Bound<'py, PyAny>>, depth: usize, out: &mut String) -> PyResult<bool> {
     if depth == 0 {
         return Ok(false);
     }
