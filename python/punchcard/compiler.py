@@ -92,7 +92,7 @@ class GrammarCompiler:
             GrammarError: a pattern or a rule is malformed, or the grammar derives nothing.
             LimitError: a limit against hostile grammars was passed.
         """
-        # Most grammars are one schema, and its text is the most of it: it is neither written nor read as part of another.
+        # Most grammars are one schema: its text is neither written nor read again as a part of another.
         key = grammar._json_schema() or grammar._json()
         if self._cache is None:
             return self._compile(key)

@@ -184,9 +184,21 @@ impl Algebra {
             },
             Node::And(ref items) => {
                 let items = items.clone();
-                let mut product = vec![(Formula::TRUE, Formula::TRUE)];
+                // What has one step only is put together at once: a thousand positions would make a thousand conjunctions.
+                let (mut values, mut rests, mut choices) = (Vec::new(), Vec::new(), Vec::new());
                 for &item in items.iter() {
                     let steps = self.step_item(item, index)?;
+                    match *steps.as_slice() {
+                        [(value, rest)] => {
+                            values.push(value);
+                            rests.push(rest);
+                        }
+                        _ => choices.push(steps),
+                    }
+                }
+                let (value, rest) = (self.formulas.and(values), self.formulas.and(rests));
+                let mut product = self.merge_steps(vec![(value, rest)]);
+                for steps in choices {
                     product = self.cross(product, &steps)?;
                 }
                 Ok(product)
@@ -222,6 +234,14 @@ impl Algebra {
         if self.compares_items(state.residual) {
             return self.search_compared(state);
         }
+        if let Some(items) = self.by_position(state) {
+            for (value, _) in items {
+                if !self.is_satisfiable(value)? {
+                    return Ok(false);
+                }
+            }
+            return Ok(true);
+        }
         if let Some(steady) = self.steady(state) {
             if !self.is_satisfiable(steady.every)? || steady.least > steady.most {
                 return Ok(false);
@@ -237,6 +257,55 @@ impl Algebra {
             }
         }
         Ok(!self.array_moves(state)?.is_empty())
+    }
+
+    /// The fewest items that make an array complete of which nothing is asked but what each position satisfies, and how many
+    /// there are: runs of items of one formula. `None` if the residual is of another kind.
+    pub(crate) fn by_position(&mut self, state: ArrayState) -> Option<Vec<(Formula, u32)>> {
+        let items: Vec<Formula> = match self.formulas.node(state.residual) {
+            Node::And(items) => items.to_vec(),
+            _ => vec![state.residual],
+        };
+        let (mut least, mut most) = (0, u32::MAX);
+        let mut every: Vec<(u32, u32, Formula)> = Vec::new();
+        for item in items {
+            match *self.formulas.node(item) {
+                Node::True => {}
+                Node::Item { from, to: NO_END, value: Formula::TRUE, count } if from <= state.index => {
+                    least = least.max(count);
+                }
+                Node::Not(inner) => match *self.formulas.node(inner) {
+                    Node::Item { from, to: NO_END, value: Formula::TRUE, count } if from <= state.index => {
+                        most = most.min(count - 1);
+                    }
+                    Node::Item { from, to, value, count: 1 } => every.push((from, to, self.formulas.not(value))),
+                    _ => return None,
+                },
+                _ => return None,
+            }
+        }
+        if least > most {
+            return Some(vec![(Formula::FALSE, 1)]);
+        }
+        let end = state.index.saturating_add(least);
+        // Where the conditions change.
+        let mut places: Vec<u32> = every.iter().flat_map(|&(from, to, _)| [from, to]).collect();
+        places.extend([state.index, end]);
+        places.retain(|place| (state.index..=end).contains(place));
+        places.sort_unstable();
+        places.dedup();
+        every.sort_unstable();
+        let (mut coming, mut here) = (every.into_iter().peekable(), Vec::new());
+        let mut runs = Vec::with_capacity(places.len());
+        for pair in places.windows(2) {
+            while let Some(condition) = coming.next_if(|&(from, ..)| from <= pair[0]) {
+                here.push(condition);
+            }
+            here.retain(|&(_, to, _)| to > pair[0]);
+            let value = self.formulas.and(here.iter().map(|&(.., value)| value));
+            runs.push((value, pair[1] - pair[0]));
+        }
+        Some(runs)
     }
 
     /// What is left to come where every item is like every other; `None` if the residual is of another kind.

@@ -146,7 +146,8 @@ impl Algebra {
             if self.compares_items(state.residual) {
                 return self.write_different(state, to);
             }
-            if let Some(rest) = self.steady(state).and_then(|steady| steady.to_come()) {
+            let steady = self.steady(state).and_then(|steady| steady.to_come());
+            if let Some(rest) = steady.or_else(|| self.by_position(state)) {
                 for (value, count) in rest {
                     for _ in 0..count {
                         separate(&mut items, to);

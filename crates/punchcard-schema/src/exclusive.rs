@@ -7,6 +7,9 @@ use crate::algebra::Algebra;
 use crate::error::{SchemaError, SchemaErrorKind};
 use crate::formula::{Formula, FxMap, Keys, Name, Node, Type, Types};
 
+/// Of so many alternatives not every pair is compared.
+const MANY: usize = 8;
+
 impl Algebra {
     /// Exactly one of formulas that are restricted to type `t`; `one` is the formula they come from.
     pub(crate) fn exactly_one(&mut self, one: Formula, parts: Vec<Formula>, t: Type) -> Result<Formula, SchemaError> {
@@ -18,9 +21,10 @@ impl Algebra {
         let compare = !self.comparing.contains(&(one, t));
         let tags: Vec<FxMap<Name, Vec<Formula>>> = parts.iter().map(|&p| self.tags(p)).collect();
         self.comparing.push((one, t));
+        let pairs = self.pairs_with_a_tag_in_common(&tags);
         let mut overlaps = vec![Vec::new(); parts.len()];
-        for i in 0..parts.len() {
-            for j in 0..i {
+        for (i, others) in pairs.into_iter().enumerate() {
+            for j in others {
                 if parts[i] != parts[j] && compare && self.are_disjoint(parts[i], parts[j], &tags[i], &tags[j], t)? {
                     continue;
                 }
@@ -39,6 +43,53 @@ impl Algebra {
             alternatives.push(self.formulas.and(all));
         }
         Ok(self.formulas.or(alternatives))
+    }
+
+    /// For each alternative the earlier ones that it may overlap with, as far as one tag tells: that which has one of a few
+    /// known texts in most alternatives. So a thousand alternatives of different tags are not compared with each other.
+    fn pairs_with_a_tag_in_common(&mut self, tags: &[FxMap<Name, Vec<Formula>>]) -> Vec<Vec<usize>> {
+        let mut counts: FxMap<Name, usize> = FxMap::default();
+        tags.iter().flat_map(|tags| tags.keys()).for_each(|&name| *counts.entry(name).or_default() += 1);
+        let best = counts.into_iter().max_by_key(|&(name, count)| (count, std::cmp::Reverse(name)));
+        let Some((name, _)) = best.filter(|_| tags.len() >= MANY) else {
+            return (0..tags.len()).map(|i| (0..i).collect()).collect();
+        };
+        let mut with_text: FxMap<String, Vec<usize>> = FxMap::default();
+        let mut unknown = Vec::new();
+        let mut pairs = Vec::with_capacity(tags.len());
+        for (i, tags) in tags.iter().enumerate() {
+            let values = tags.get(&name).map(|values| self.formulas.and(values.iter().copied()));
+            match values.and_then(|value| self.apart(|a| a.only_texts(value))) {
+                Some(texts) => {
+                    let mut others = unknown.clone();
+                    for text in texts {
+                        let same = with_text.entry(text).or_default();
+                        others.extend_from_slice(same);
+                        same.push(i);
+                    }
+                    others.sort_unstable();
+                    others.dedup();
+                    pairs.push(others);
+                }
+                None => {
+                    pairs.push((0..i).collect());
+                    unknown.push(i);
+                }
+            }
+        }
+        pairs
+    }
+
+    /// The values of a formula, if they are strings of a list.
+    fn only_texts(&mut self, f: Formula) -> Option<Vec<String>> {
+        let f = self.flat(f)?;
+        for t in Type::ALL.into_iter().filter(|&t| t != Type::String) {
+            if self.restrict(f, t).ok()? != Formula::FALSE {
+                return None;
+            }
+        }
+        let texts = self.texts(f).ok()?;
+        self.languages.as_texts(texts).map(|texts| texts.into_iter().map(String::from).collect())
     }
 
     fn are_disjoint(

@@ -50,6 +50,11 @@ pub struct Memory {
     open: FxMap<ObjectState, bool>,
     steps: FxMap<(Formula, Name), Steps>,
     touches: FxMap<(Formula, Name), bool>,
+    /// The names that wide formulas speak of; `None` if these are not single names.
+    spoken: FxMap<Formula, Option<Arc<FxMap<Name, ()>>>>,
+    /// Objects that can be finished because all that they still want can come: up to which place of the declared names.
+    /// The place of the key is 0.
+    complete: FxMap<ObjectState, u32>,
     /// In how many cases the step that is being taken lies already.
     cases: usize,
 }
@@ -67,6 +72,8 @@ impl Default for Memory {
             open: FxMap::default(),
             steps: FxMap::default(),
             touches: FxMap::default(),
+            spoken: FxMap::default(),
+            complete: FxMap::default(),
             cases: 1,
         }
     }
@@ -167,6 +174,11 @@ impl Algebra {
             return Ok(Vec::new());
         }
         let value = self.member_value(state.spec, name);
+        if !self.touches(residual, name) {
+            let moves =
+                (value != Formula::FALSE).then_some((value, ObjectState { residual, place: next, seen, ..state }));
+            return Ok(moves.into_iter().collect());
+        }
         let mut moves = Vec::new();
         for &(part, residual) in self.step_member(residual, name)?.iter() {
             let value = self.formulas.and([value, part]);

@@ -142,6 +142,11 @@ impl Algebra {
 
     /// With the usual residual no search over orders is needed. `None` if the residual is of another kind.
     pub(super) fn independent_members(&mut self, state: ObjectState) -> Result<Option<bool>, SchemaError> {
+        // The same question is asked at each place before the first name that is wanted.
+        let anywhere = ObjectState { place: 0, ..state };
+        if self.objects.complete.get(&anywhere).is_some_and(|&last| state.place <= last) {
+            return Ok(Some(true));
+        }
         let Some(wanted) = self.wanted(state.residual) else { return Ok(None) };
         let count = wanted.members.len() as u32;
         if count.max(wanted.least) > wanted.most {
@@ -158,6 +163,9 @@ impl Algebra {
             }
         }
         if wanted.least <= count {
+            let spec = &self.specs[state.spec as usize];
+            let places = wanted.members.iter().filter_map(|(name, _)| spec.place.get(name).copied());
+            self.objects.complete.insert(anywhere, places.min().unwrap_or(u32::MAX));
             return Ok(Some(true));
         }
         // More members are wanted than are named: count the others that can be had.

@@ -3,7 +3,8 @@
 use super::Steps;
 use crate::algebra::Algebra;
 use crate::error::SchemaError;
-use crate::formula::{Formula, Keys, Name, Node, Type};
+use crate::formula::{Formula, FxMap, Keys, Name, Node, Type};
+use std::sync::Arc;
 
 impl Algebra {
     /// Partial derivatives of a residual by a member: (formula for its value, what is left).
@@ -117,6 +118,9 @@ impl Algebra {
 
     /// Whether a member of this name can change the residual.
     pub(super) fn touches(&mut self, f: Formula, name: Name) -> bool {
+        if let Some(names) = self.single_names(f) {
+            return names.contains_key(&name);
+        }
         if let Some(&known) = self.objects.touches.get(&(f, name)) {
             return known;
         }
@@ -134,9 +138,37 @@ impl Algebra {
         touches
     }
 
+    /// The names that a formula of many parts speaks of, if it speaks of nothing but single names.
+    fn single_names(&mut self, f: Formula) -> Option<Arc<FxMap<Name, ()>>> {
+        const MANY: usize = 8;
+        let (Node::And(items) | Node::Or(items)) = self.formulas.node(f) else { return None };
+        if items.len() < MANY {
+            return None;
+        }
+        if let Some(known) = self.objects.spoken.get(&f) {
+            return known.clone();
+        }
+        let mut names = Some(FxMap::default());
+        for (atom, _) in self.atoms(f) {
+            match *self.formulas.node(atom) {
+                Node::Member { keys: Keys::One(name), .. } => names.as_mut().map(|names| names.insert(name, ())),
+                Node::Members(_) | Node::Among(..) | Node::Member { .. } => names.take().map(|_| None),
+                _ => None,
+            };
+        }
+        let names = names.map(Arc::new);
+        self.objects.spoken.insert(f, names.clone());
+        names
+    }
+
     /// The residual, given that none of these names will come.
     pub(super) fn without(&mut self, f: Formula, names: &[Name]) -> Formula {
         if names.is_empty() {
+            return f;
+        }
+        if let Some(spoken) = self.single_names(f)
+            && !names.iter().any(|name| spoken.contains_key(name))
+        {
             return f;
         }
         self.rewrite(f, &mut |a, atom| match a.formulas.node(atom) {
