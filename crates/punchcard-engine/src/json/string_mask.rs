@@ -18,7 +18,7 @@ use punchcard_automata::Language;
 use punchcard_schema::{ObjectState, SchemaError};
 
 /// Names with more characters than this are no list of names.
-const MOST_CHARS_OF_NAMES: u32 = 1000;
+const MOST_CHARS_OF_NAMES: u32 = 64;
 
 /// What follows a string.
 enum After {
@@ -250,11 +250,13 @@ impl Machine {
         Ok(())
     }
 
-    /// The leaf of all texts, if some character leads to it: then nearly all tokens are allowed, and exceptions are sought
+    /// The leaf of all texts, if most characters lead to it: then nearly all tokens are allowed, and exceptions are sought
     /// instead.
     fn leads_anywhere(&mut self, leaf: LeafId) -> Result<Option<LeafId>, SchemaError> {
         let Some((language, encoding)) = self.leaves.language(leaf) else { return Ok(None) };
-        let leads = self.algebra.languages.transitions(language).targets().contains(&Language::ALL);
+        let transitions = self.algebra.languages.transitions(language);
+        let anywhere = transitions.over(0, 0x10_FFFF).filter(|(.., target)| *target == Language::ALL);
+        let leads = anywhere.map(|(lo, hi, _)| hi - lo + 1).sum::<u32>() > 0x10_0000;
         Ok(leads.then(|| self.leaves.start(Language::ALL, encoding)))
     }
 }
