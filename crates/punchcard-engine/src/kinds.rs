@@ -14,6 +14,7 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use punchcard_automata::{Languages, LimitExceeded};
 use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
 
 /// A kind of characters.
 type Kind = u8;
@@ -97,6 +98,9 @@ pub(crate) struct KindTrie {
     max_depth: usize,
     /// The tokens, as a row of a bitmask. Those that begin within a character, or hold bytes that are none, are left out.
     all: Box<[u32]>,
+    /// The tokens with the most characters first, and for each number of characters how many tokens have more.
+    by_length: Vec<u32>,
+    longer: Vec<usize>,
 }
 
 /// A node while the trie is built.
@@ -151,8 +155,16 @@ impl KindTrie {
         let mut all = vec![0; words].into_boxed_slice();
         grown.iter().flat_map(|node| &node.tokens).for_each(|&id| set(&mut all, id));
         let nodes = Vec::with_capacity(grown.len());
-        let mut out = KindTrie { nodes, tokens: Vec::new(), max_depth: 0, all };
+        let tokens = Vec::with_capacity(trie.tokens_below(node).len());
+        let mut out = KindTrie { nodes, tokens, max_depth: 0, all, by_length: Vec::new(), longer: Vec::new() };
         out.lay_out(&grown);
+        let mut by_length: Vec<&Growing> = grown.iter().filter(|node| !node.tokens.is_empty()).collect();
+        by_length.sort_by_key(|node| std::cmp::Reverse(node.depth));
+        out.longer = vec![0; out.max_depth + 1];
+        for node in by_length {
+            out.by_length.extend_from_slice(&node.tokens);
+            out.longer[..usize::from(node.depth)].fill(out.by_length.len());
+        }
         out
     }
 
@@ -185,13 +197,21 @@ impl KindTrie {
         }
     }
 
+    /// The tokens with more characters than so many; all, if there is no room for any.
+    pub(crate) fn longer_than(&self, chars: Option<u32>) -> &[u32] {
+        match chars {
+            Some(chars) => &self.by_length[..self.longer.get(chars as usize).copied().unwrap_or(0)],
+            None => &self.by_length,
+        }
+    }
+
     fn first_token(&self, node: usize) -> usize {
         self.nodes.get(node).map_or(self.tokens.len(), |node| node.first as usize)
     }
 
     /// Bytes on the heap.
     pub(crate) fn memory_size(&self) -> usize {
-        self.nodes.len() * size_of::<Node>() + 4 * (self.tokens.len() + self.all.len())
+        self.nodes.len() * size_of::<Node>() + 4 * (2 * self.tokens.len() + self.all.len())
     }
 }
 
@@ -320,32 +340,59 @@ pub(crate) fn are_alike(languages: &mut Languages, leaves: &mut Leaves, leaf: Le
 /// With more letters and digits than this that are told apart, most tokens hold one of them.
 const MOST_UNLIKE: usize = 6;
 
-/// What is found out of tokens.
-pub(crate) struct Tokens<'a> {
+/// The tokens that a text can begin with. Characters are counted as far as they are not just those of the token.
+#[derive(Debug)]
+pub(crate) struct Spelled {
     /// Those that stay within the text or end with it.
-    pub(crate) inside: &'a mut [u32],
-    /// Those that go on behind the closing quote, and where their rest begins.
-    pub(crate) crossing: &'a mut Vec<(u32, u32)>,
+    pub(crate) inside: Box<[u32]>,
+    /// Of those that stay, with how many characters there must be room for; without those by kinds.
+    pub(crate) staying: Vec<(u32, u32)>,
+    /// Tries of tokens that may be among those that stay, with how many characters were read before.
+    pub(crate) by_kinds: Vec<(Arc<KindTrie>, u32)>,
+    /// Those that end with the closing quote, with how many characters they bring.
+    pub(crate) ending: Vec<(u32, u32)>,
+    /// Those that go on behind the end of the text.
+    pub(crate) crossing: Vec<Crossing>,
 }
 
-/// Finds the tokens of a trie by kinds that a string can begin with; `above` bytes of each were read already.
+/// A token that goes on behind the end of a text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crossing {
+    pub(crate) id: u32,
+    /// Where its rest begins.
+    pub(crate) start: u32,
+    /// How many characters of the text it brings.
+    pub(crate) chars: u32,
+}
+
+impl Spelled {
+    pub(crate) fn new(words: usize) -> Spelled {
+        let inside = vec![0; words].into_boxed_slice();
+        Spelled { inside, staying: Vec::new(), by_kinds: Vec::new(), ending: Vec::new(), crossing: Vec::new() }
+    }
+}
+
+/// Finds the tokens of a trie by kinds that a string can begin with; `above` bytes of each, `chars` characters, were read
+/// already.
+#[expect(clippy::too_many_arguments)]
 pub(crate) fn find(
     vocabulary: &Vocabulary,
-    trie: &KindTrie,
+    trie: Arc<KindTrie>,
     languages: &mut Languages,
     leaves: &mut Leaves,
     leaf: LeafId,
     above: usize,
-    tokens: &mut Tokens<'_>,
+    chars: u32,
+    found: &mut Spelled,
 ) -> Result<(), LimitExceeded> {
     let mut known: HashMap<LeafId, Box<Targets>, FxBuildHasher> = HashMap::default();
     let mut path = vec![leaf; trie.max_depth + 1];
     // Ranges of tokens that can come, and of those that cannot; those that are read one by one are not in the row.
     let (mut alive, mut dead): (Vec<(usize, usize)>, Vec<_>) = (Vec::new(), Vec::new());
-    let mut row = vec![0; tokens.inside.len()];
-    let mut single: Vec<(u32, LeafId, usize)> = Vec::new();
+    let mut row = vec![0; found.inside.len()];
+    let mut single: Vec<Begun> = Vec::new();
     let mut unlike = ByteSet::default();
-    let crossed = tokens.crossing.len();
+    let (crossed, ended) = (found.crossing.len(), found.ending.len());
     let mut i = 0;
     while let Some(node) = trie.nodes.get(i) {
         let depth = usize::from(node.depth);
@@ -377,9 +424,12 @@ pub(crate) fn find(
                 let below = trie.first_token(i + 1);
                 alive.push((first, below));
                 dead.push((below, end));
+                let chars = chars + depth as u32 - 1;
+                found.ending.extend(trie.tokens[first..below].iter().map(|&id| (id, chars)));
                 for &id in &trie.tokens[below..end] {
                     let Some(bytes) = vocabulary.token(id) else { continue };
-                    tokens.crossing.push((id, (char_start(bytes, above, depth - 1) + 1) as u32));
+                    let start = char_start(bytes, above, depth - 1) as u32 + 1;
+                    found.crossing.push(Crossing { id, start, chars });
                 }
                 i = node.end as usize;
             }
@@ -387,7 +437,8 @@ pub(crate) fn find(
                 dead.push((first, end));
                 for &id in &trie.tokens[first..end] {
                     let Some(bytes) = vocabulary.token(id) else { continue };
-                    single.push((id, before, char_start(bytes, above, depth - 1)));
+                    let start = char_start(bytes, above, depth - 1);
+                    single.push(Begun { id, leaf: before, start, chars: chars + depth as u32 - 1 });
                 }
                 i = node.end as usize;
             }
@@ -409,19 +460,20 @@ pub(crate) fn find(
         let holds = |id: u32| {
             vocabulary.token(id).is_some_and(|bytes| bytes[above..].iter().any(|&byte| unlike.contains(byte)))
         };
-        let mut crossing = tokens.crossing.split_off(crossed);
-        crossing.retain(|&(id, _)| !holds(id));
-        tokens.crossing.append(&mut crossing);
-        single.retain(|&(id, ..)| !holds(id));
+        let (crossing, ending) = (found.crossing.split_off(crossed), found.ending.split_off(ended));
+        found.crossing.extend(crossing.into_iter().filter(|crossing| !holds(crossing.id)));
+        found.ending.extend(ending.into_iter().filter(|&(id, _)| !holds(id)));
+        single.retain(|begun| !holds(begun.id));
         for &id in trie.tokens.iter().filter(|&&id| holds(id)) {
             clear(&mut row, id);
-            single.push((id, leaf, above));
+            single.push(Begun { id, leaf, start: above, chars });
         }
     }
-    tokens.inside.iter_mut().zip(&row).for_each(|(to, from)| *to |= from);
-    for (id, leaf, start) in single {
-        let Some(bytes) = vocabulary.token(id) else { continue };
-        read_on(languages, leaves, leaf, id, bytes, start, tokens)?;
+    found.inside.iter_mut().zip(&row).for_each(|(to, from)| *to |= from);
+    found.by_kinds.push((trie, chars));
+    for begun in single {
+        let Some(bytes) = vocabulary.token(begun.id) else { continue };
+        begun.read_on(languages, leaves, bytes, found)?;
     }
     Ok(())
 }
@@ -433,27 +485,41 @@ fn char_start(bytes: &[u8], above: usize, chars: usize) -> usize {
     starts.map(|(start, _)| start).nth(chars).unwrap_or(bytes.len())
 }
 
-/// Reads a token byte by byte.
-fn read_on(
-    languages: &mut Languages,
-    leaves: &mut Leaves,
-    leaf: LeafId,
+/// A token that is read byte by byte, from a place on.
+struct Begun {
     id: u32,
-    bytes: &[u8],
+    leaf: LeafId,
     start: usize,
-    tokens: &mut Tokens<'_>,
-) -> Result<(), LimitExceeded> {
-    let mut at = leaf;
-    for (i, &byte) in bytes.iter().enumerate().skip(start) {
-        at = leaves.step(languages, at, byte)?;
-        if at == LeafId::DEAD {
-            return Ok(());
+    chars: u32,
+}
+
+impl Begun {
+    fn read_on(
+        self,
+        languages: &mut Languages,
+        leaves: &mut Leaves,
+        bytes: &[u8],
+        found: &mut Spelled,
+    ) -> Result<(), LimitExceeded> {
+        let Begun { id, leaf: mut at, start, mut chars } = self;
+        for (i, &byte) in bytes.iter().enumerate().skip(start) {
+            at = leaves.step(languages, at, byte)?;
+            if at == LeafId::DEAD {
+                return Ok(());
+            }
+            if at == LeafId::CLOSED {
+                if i + 1 < bytes.len() {
+                    found.crossing.push(Crossing { id, start: i as u32 + 1, chars });
+                } else {
+                    set(&mut found.inside, id);
+                    found.ending.push((id, chars));
+                }
+                return Ok(());
+            }
+            chars += u32::from(leaves.language(at).is_some());
         }
-        if at == LeafId::CLOSED && i + 1 < bytes.len() {
-            tokens.crossing.push((id, i as u32 + 1));
-            return Ok(());
-        }
+        set(&mut found.inside, id);
+        found.staying.push((id, chars + u32::from(leaves.language(at).is_none())));
+        Ok(())
     }
-    set(tokens.inside, id);
-    Ok(())
 }

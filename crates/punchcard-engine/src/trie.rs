@@ -171,7 +171,7 @@ impl Trie {
 
     /// The tokens in the subtree of a node, without those of the node itself.
     pub fn tokens_below(&self, node: usize) -> &[u32] {
-        &self.tokens_under(node)[self.tokens_at(node).len()..]
+        if node == self.root() { &self.tokens } else { &self.tokens_under(node)[self.tokens_at(node).len()..] }
     }
 
     /// The length of the string that ends at a node.

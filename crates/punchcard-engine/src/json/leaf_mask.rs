@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 use crate::bytes::ByteSet;
-use crate::kinds::{self, KindTrie, Tokens};
+use crate::kinds::{self, Crossing, KindTrie, Spelled};
 use crate::leaf::{Encoding, LeafId, Leaves, within_a_token};
 use crate::mask::{Mask, clear, set};
 use crate::trie::Trie;
@@ -47,46 +47,46 @@ impl LeafMask {
 /// follow from it.
 #[derive(Debug)]
 pub struct RunMask {
-    inside: Box<[u32]>,
-    /// Tokens that stay inside, with how many characters there must be room for, the most first.
-    staying: Vec<(u32, u32)>,
-    /// Tokens that end with the closing quote, with how many characters they bring.
-    closing: Vec<(u32, u32)>,
-    /// Tokens that go on behind it, the same, and where their rest begins.
-    crossing: Vec<(u32, u32, u32)>,
+    found: Spelled,
     rests: Arc<Trie>,
     far: Arc<Trie>,
 }
 
 impl RunMask {
     pub(crate) fn memory_size(&self) -> usize {
-        4 * self.inside.len()
-            + 8 * (self.staying.len() + self.closing.len())
-            + 12 * self.crossing.len()
-            + self.rests.memory_size()
-            + self.far.memory_size()
+        let Spelled { inside, staying, ending, crossing, .. } = &self.found;
+        let tries = self.rests.memory_size() + self.far.memory_size();
+        4 * inside.len() + 8 * (staying.len() + ending.len()) + 12 * crossing.len() + tries
     }
 
     /// The mask of the strings with `min` to `max` characters, below a node.
     fn within(&self, vocabulary: &Vocabulary, node: usize, min: u32, max: u32) -> LeafMask {
-        let mut inside = self.inside.clone();
-        self.staying.iter().take_while(|(chars, _)| *chars > max).for_each(|&(_, id)| clear(&mut inside, id));
+        let mut inside = self.found.inside.clone();
+        for (kinds, before) in &self.found.by_kinds {
+            kinds.longer_than(max.checked_sub(*before)).iter().for_each(|&id| clear(&mut inside, id));
+        }
         let fits = |chars: u32| min <= chars && chars <= max;
-        self.closing.iter().filter(|(chars, _)| !fits(*chars)).for_each(|&(_, id)| clear(&mut inside, id));
+        let mut allow = |id, fits| if fits { set(&mut inside, id) } else { clear(&mut inside, id) };
+        self.found.staying.iter().for_each(|&(id, chars)| allow(id, chars <= max));
+        self.found.ending.iter().for_each(|&(id, chars)| allow(id, fits(chars)));
+        let crossing = &self.found.crossing;
         let (mut rests, mut far) = (self.rests.clone(), self.far.clone());
-        if !self.crossing.iter().all(|&(chars, ..)| fits(chars)) {
-            let fitting = self.crossing.iter().filter(|(chars, ..)| fits(*chars)).copied();
-            (rests, far) = rests_of(vocabulary, node, fitting.map(|(_, id, start)| (id, start)));
+        if !crossing.iter().all(|crossing| fits(crossing.chars)) {
+            (rests, far) = rests_of(vocabulary, node, crossing.iter().filter(|crossing| fits(crossing.chars)));
         }
         LeafMask { inside: Mask::of(&inside), rests, far, crossing: OnceLock::new() }
     }
 }
 
-/// The tries of what is left of tokens, given where their rests begin.
-fn rests_of(vocabulary: &Vocabulary, node: usize, tokens: impl Iterator<Item = (u32, u32)>) -> (Arc<Trie>, Arc<Trie>) {
+/// The tries of what is left of tokens that go on, and of those with a further string.
+fn rests_of<'a>(
+    vocabulary: &Vocabulary,
+    node: usize,
+    crossing: impl Iterator<Item = &'a Crossing>,
+) -> (Arc<Trie>, Arc<Trie>) {
     let depth = vocabulary.trie.depth(node);
     let (mut rests, mut far) = (Vec::new(), Vec::new());
-    for (id, start) in tokens {
+    for &Crossing { id, start, .. } in crossing {
         let Some(bytes) = vocabulary.token(id) else { continue };
         let rest = &bytes[start as usize..];
         rests.push((rest, id));
@@ -122,7 +122,11 @@ impl Machine {
                 return compute(vocabulary, languages, leaves, leaf, node);
             };
             let key = leaves.key(languages, run, node);
-            let build = || compute_run(vocabulary, languages, leaves, run, node);
+            let build = || {
+                let found = spell(vocabulary, languages, leaves, run, node)?;
+                let (rests, far) = rests_of(vocabulary, node, found.crossing.iter());
+                Ok::<_, LimitExceeded>(RunMask { found, rests, far })
+            };
             Ok(vocabulary.run_masks.get(key, RunMask::memory_size, build)?.within(vocabulary, node, min, max))
         });
         Ok(mask?)
@@ -147,9 +151,6 @@ struct Level {
     children: Range<usize>,
     live: ByteSet,
 }
-
-/// With fewer nodes below, tokens are not put together by the kinds of their characters.
-const MANY_NODES: usize = 1000;
 
 /// Visits the nodes below a node that a leaf can come to, with the leaf there and the characters that were completed on the
 /// way. Does not go on below a node where it is told `false`.
@@ -200,61 +201,66 @@ fn compute(
     leaf: LeafId,
     node: usize,
 ) -> Result<LeafMask, LimitExceeded> {
-    let trie = &vocabulary.trie;
-    let mut inside = vec![0u32; vocabulary.mask_words()];
-    let mut crossing = Vec::new();
-    let by_kinds = |languages: &mut _, leaves: &mut _, leaf, node, inside: &mut [u32], crossing: &mut _| {
-        if trie.nodes_below(node) < MANY_NODES || !kinds::are_alike(languages, leaves, leaf)? {
-            return Ok::<_, LimitExceeded>(false);
-        }
-        let build = || Ok::<_, LimitExceeded>(KindTrie::new(trie, node, vocabulary.mask_words()));
-        let kinds = vocabulary.kinds.get(node, KindTrie::memory_size, build)?;
-        let mut tokens = Tokens { inside, crossing };
-        kinds::find(vocabulary, &kinds, languages, leaves, leaf, trie.depth(node), &mut tokens)?;
-        Ok(true)
-    };
-    if !by_kinds(languages, leaves, leaf, node, &mut inside, &mut crossing)? {
-        visit(trie, languages, leaves, leaf, node, |languages, leaves, node, next, _| {
-            trie.tokens_at(node).iter().for_each(|&id| set(&mut inside, id));
-            let is_complete = || {
-                let language = leaves.language(next).filter(|(_, encoding)| *encoding == Encoding::Raw);
-                language.is_some_and(|(language, _)| languages.is_nullable(language))
-            };
-            if next == LeafId::CLOSED || is_complete() {
-                let start = trie.depth(node) as u32;
-                crossing.extend(trie.tokens_below(node).iter().map(|&id| (id, start)));
-            }
-            Ok(next == LeafId::CLOSED || !by_kinds(languages, leaves, next, node, &mut inside, &mut crossing)?)
-        })?;
-    }
-    let (rests, far) = rests_of(vocabulary, node, crossing.into_iter());
-    Ok(LeafMask { inside: Mask::of(&inside), rests, far, crossing: OnceLock::new() })
+    let found = spell(vocabulary, languages, leaves, leaf, node)?;
+    let (rests, far) = rests_of(vocabulary, node, found.crossing.iter());
+    Ok(LeafMask { inside: Mask::of(&found.inside), rests, far, crossing: OnceLock::new() })
 }
 
-fn compute_run(
+/// Finds the tokens below a node that a leaf can begin with.
+fn spell(
     vocabulary: &Vocabulary,
     languages: &mut Languages,
     leaves: &mut Leaves,
     leaf: LeafId,
     node: usize,
-) -> Result<RunMask, LimitExceeded> {
+) -> Result<Spelled, LimitExceeded> {
     let trie = &vocabulary.trie;
-    let mut inside = vec![0u32; vocabulary.mask_words()].into_boxed_slice();
-    let (mut staying, mut closing, mut crossing) = (Vec::new(), Vec::new(), Vec::new());
-    visit(trie, languages, leaves, leaf, node, |_, leaves, node, next, chars| {
-        trie.tokens_at(node).iter().for_each(|&id| set(&mut inside, id));
+    let mut found = Spelled::new(vocabulary.mask_words());
+    if by_kinds(vocabulary, languages, leaves, leaf, node, 0, &mut found)? {
+        return Ok(found);
+    }
+    visit(trie, languages, leaves, leaf, node, |languages, leaves, node, next, chars| {
+        trie.tokens_at(node).iter().for_each(|&id| set(&mut found.inside, id));
+        let language = leaves.language(next);
         if next == LeafId::CLOSED {
-            closing.extend(trie.tokens_at(node).iter().map(|&id| (chars, id)));
-            let start = trie.depth(node) as u32;
-            crossing.extend(trie.tokens_below(node).iter().map(|&id| (chars, id, start)));
+            found.ending.extend(trie.tokens_at(node).iter().map(|&id| (id, chars)));
         } else {
             // A character that has begun needs room, too.
-            let room = chars + u32::from(leaves.language(next).is_none());
-            staying.extend(trie.tokens_at(node).iter().map(|&id| (room, id)));
+            let chars = chars + u32::from(language.is_none());
+            found.staying.extend(trie.tokens_at(node).iter().map(|&id| (id, chars)));
         }
-        Ok(true)
+        let is_complete = || {
+            let language = language.filter(|(_, encoding)| *encoding == Encoding::Raw);
+            language.is_some_and(|(language, _)| languages.is_nullable(language))
+        };
+        if next == LeafId::CLOSED || is_complete() {
+            let start = trie.depth(node) as u32;
+            found.crossing.extend(trie.tokens_below(node).iter().map(|&id| Crossing { id, start, chars }));
+        }
+        Ok(next == LeafId::CLOSED || !by_kinds(vocabulary, languages, leaves, next, node, chars, &mut found)?)
     })?;
-    staying.sort_unstable_by(|a, b| b.cmp(a));
-    let (rests, far) = rests_of(vocabulary, node, crossing.iter().map(|&(_, id, start)| (id, start)));
-    Ok(RunMask { inside, staying, closing, crossing, rests, far })
+    Ok(found)
+}
+
+/// With fewer nodes below, tokens are not put together by the kinds of their characters.
+const MANY_NODES: usize = 4000;
+
+/// Finds the tokens below a node by kinds of characters, where that is the shorter way.
+fn by_kinds(
+    vocabulary: &Vocabulary,
+    languages: &mut Languages,
+    leaves: &mut Leaves,
+    leaf: LeafId,
+    node: usize,
+    chars: u32,
+    found: &mut Spelled,
+) -> Result<bool, LimitExceeded> {
+    let trie = &vocabulary.trie;
+    if trie.nodes_below(node) < MANY_NODES || !kinds::are_alike(languages, leaves, leaf)? {
+        return Ok(false);
+    }
+    let build = || Ok::<_, LimitExceeded>(KindTrie::new(trie, node, vocabulary.mask_words()));
+    let kinds = vocabulary.kinds.get(node, KindTrie::memory_size, build)?;
+    kinds::find(vocabulary, kinds, languages, leaves, leaf, trie.depth(node), chars, found)?;
+    Ok(true)
 }
