@@ -233,13 +233,14 @@ struct Targets {
     /// The kinds by which it comes back to itself.
     loops: KindSet,
     /// ASCII letters and digits that are treated unlike most of their kind.
-    unlike: ByteSet,
+    unlike: [ByteSet; 3],
 }
 
 impl Targets {
     fn new(languages: &mut Languages, leaves: &mut Leaves, leaf: LeafId) -> Result<Box<Targets>, LimitExceeded> {
         let by_kind = [Target::Mixed; KINDS];
-        let mut out = Box::new(Targets { by_kind, loops: KindSet::default(), unlike: ByteSet::default() });
+        let unlike = [ByteSet::default(); 3];
+        let mut out = Box::new(Targets { by_kind, loops: KindSet::default(), unlike });
         let Some((language, encoding)) = leaves.language(leaf) else { return Ok(out) };
         let mut ascii = [LeafId::DEAD; 128];
         let (mut spaces, mut others) = (Common::Nothing, Common::Nothing);
@@ -271,7 +272,9 @@ impl Targets {
         for (kind, first, last) in [(SMALL, b'a', b'z'), (CAPITAL, b'A', b'Z'), (DIGIT, b'0', b'9')] {
             let most = most_common(&ascii[usize::from(first)..=usize::from(last)]);
             by_kind[usize::from(kind)] = if most == LeafId::DEAD { Target::Dead } else { Target::To(most) };
-            (first..=last).filter(|&c| ascii[usize::from(c)] != most).for_each(|c| out.unlike.insert(c));
+            (first..=last)
+                .filter(|&c| ascii[usize::from(c)] != most)
+                .for_each(|c| out.unlike[usize::from(kind)].insert(c));
         }
         for c in (0..0x80u8).filter(|c| !c.is_ascii_alphanumeric()) {
             by_kind[usize::from(FIRST_ASCII + c)] = match (c, ascii[usize::from(c)]) {
@@ -334,8 +337,12 @@ pub(crate) fn are_alike(languages: &mut Languages, leaves: &mut Leaves, leaf: Le
         return Ok(false);
     }
     let targets = Targets::new(languages, leaves, leaf)?;
-    Ok(matches!(targets.by_kind[usize::from(SMALL)], Target::To(_)) && targets.unlike.iter().count() <= MOST_UNLIKE)
+    Ok(matches!(targets.by_kind[usize::from(SMALL)], Target::To(_))
+        && targets.unlike.iter().map(|unlike| unlike.iter().count()).sum::<usize>() <= MOST_UNLIKE)
 }
+
+/// Where characters of a kind are told apart, so few tokens are read one by one; else all are that hold one of those.
+const FEW_TOKENS: usize = 500;
 
 /// With more letters and digits than this that are told apart, most tokens hold one of them.
 const MOST_UNLIKE: usize = 6;
@@ -399,19 +406,24 @@ pub(crate) fn find(
         let before = path[depth - 1];
         let at = match known.entry(before) {
             Entry::Occupied(at) => at.into_mut(),
-            Entry::Vacant(place) => {
-                let at = place.insert(Targets::new(languages, leaves, before)?);
-                unlike.extend(&at.unlike);
-                at
-            }
+            Entry::Vacant(place) => place.insert(Targets::new(languages, leaves, before)?),
         };
         let (first, end) = (node.first as usize, trie.first_token(node.end as usize));
-        match at.by_kind[usize::from(node.kind)] {
+        let mut target = at.by_kind[usize::from(node.kind)];
+        if let Some(others) = at.unlike.get(usize::from(node.kind)).filter(|unlike| **unlike != ByteSet::default()) {
+            if end - first <= FEW_TOKENS {
+                target = Target::Mixed;
+            } else {
+                unlike.extend(others);
+            }
+        }
+        match target {
             Target::Dead => {
                 dead.push((first, end));
                 i = node.end as usize;
             }
             Target::To(next) if next == before && node.below.is_within(&at.loops) => {
+                at.unlike.iter().for_each(|others| unlike.extend(others));
                 alive.push((first, end));
                 i = node.end as usize;
             }

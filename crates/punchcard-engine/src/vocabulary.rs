@@ -7,6 +7,7 @@ use crate::trie::Trie;
 use hashbrown::HashMap;
 use punchcard_automata::CharSet;
 use rustc_hash::FxBuildHasher;
+use std::convert::Infallible;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -86,7 +87,7 @@ pub struct Vocabulary {
     special: Box<[u32]>,
     pub(crate) trie: Trie,
     /// The tokens below some nodes of the trie, by kinds of characters.
-    pub(crate) kinds: Shared<usize, KindTrie>,
+    kinds: Shared<usize, KindTrie>,
     alphabet: Option<CharSet>,
     /// Masks inside strings and numbers depend on their language alone, so they are shared by all grammars. The key is a
     /// structural hash of the language, how it is written, and the node of the trie where the value begins.
@@ -153,7 +154,7 @@ impl Vocabulary {
         let texts = tokens.iter().enumerate().filter(|(id, _)| is_text[*id]);
         let trie = Trie::new(texts.map(|(id, bytes)| (bytes, id as u32)));
         let alphabet = alphabet(&trie);
-        Ok(Vocabulary {
+        let vocabulary = Vocabulary {
             tokens,
             size,
             eos,
@@ -164,7 +165,17 @@ impl Vocabulary {
             leaf_masks: Shared::default(),
             run_masks: Shared::default(),
             terminal_masks: Shared::default(),
-        })
+        };
+        // Nearly every grammar asks for it.
+        vocabulary.kinds_below(vocabulary.trie.root());
+        Ok(vocabulary)
+    }
+
+    /// The tokens below a node of the trie, by kinds of characters.
+    pub(crate) fn kinds_below(&self, node: usize) -> Arc<KindTrie> {
+        let build = || Ok::<_, Infallible>(KindTrie::new(&self.trie, node, self.mask_words()));
+        let Ok(kinds) = self.kinds.get(node, KindTrie::memory_size, build);
+        kinds
     }
 
     /// The width of the logits and of the bitmask, in tokens.

@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 use crate::bytes::ByteSet;
-use crate::kinds::{self, Crossing, KindTrie, Spelled};
+use crate::kinds::{self, Crossing, Spelled};
 use crate::leaf::{Encoding, LeafId, Leaves, within_a_token};
 use crate::mask::{Mask, clear, set};
 use crate::trie::Trie;
@@ -259,8 +259,7 @@ fn by_kinds(
     if trie.nodes_below(node) < MANY_NODES || !kinds::are_alike(languages, leaves, leaf)? {
         return Ok(false);
     }
-    let build = || Ok::<_, LimitExceeded>(KindTrie::new(trie, node, vocabulary.mask_words()));
-    let kinds = vocabulary.kinds.get(node, KindTrie::memory_size, build)?;
+    let kinds = vocabulary.kinds_below(node);
     kinds::find(vocabulary, kinds, languages, leaves, leaf, trie.depth(node), chars, found)?;
     Ok(true)
 }
