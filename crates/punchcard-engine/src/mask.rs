@@ -103,21 +103,37 @@ pub(crate) struct Draft<'a> {
     /// Whether base and changes say it all.
     is_told: bool,
     refuses: bool,
+    /// If nothing is written to a row: the masks that were added, while the changes are tokens that were allowed.
+    log: Option<Vec<Mask>>,
 }
 
 impl<'a> Draft<'a> {
     /// A draft with no tokens, on a row that is zero.
     pub(crate) fn new(words: &'a mut [u32]) -> Self {
-        Draft { words, base: None, changes: Vec::new(), is_told: true, refuses: false }
+        Draft { words, base: None, changes: Vec::new(), is_told: true, refuses: false, log: None }
     }
 
-    /// Whether there are no tokens yet.
+    /// A draft without a row, which only notes what is allowed.
+    pub(crate) fn log() -> Draft<'static> {
+        Draft { log: Some(Vec::new()), ..Draft::new(&mut []) }
+    }
+
+    /// What was noted: tokens, and masks.
+    pub(crate) fn logged(self) -> (Vec<u32>, Vec<Mask>) {
+        (self.changes.iter().map(|change| change.0).collect(), self.log.unwrap_or_default())
+    }
+
+    /// Whether there are no tokens yet, and some may be taken back.
     pub(crate) fn is_empty(&self) -> bool {
-        self.is_told && self.base.is_none() && self.changes.is_empty()
+        self.log.is_none() && self.is_told && self.base.is_none() && self.changes.is_empty()
     }
 
     /// Allows tokens.
     pub(crate) fn allow(&mut self, ids: &[u32]) {
+        if self.log.is_some() {
+            self.changes.extend(ids.iter().map(|&id| Change(id)));
+            return;
+        }
         for &id in ids {
             set(self.words, id);
         }
@@ -142,6 +158,9 @@ impl<'a> Draft<'a> {
 
     /// Allows the tokens of a mask.
     pub(crate) fn add(&mut self, mask: &Mask) {
+        if let (Mask::Dense(_) | Mask::Based { .. }, Some(log)) = (mask, &mut self.log) {
+            return log.push(mask.clone());
+        }
         match mask {
             Mask::Few(ids) => self.allow(ids),
             Mask::Dense(row) if self.is_empty() => {
@@ -157,6 +176,9 @@ impl<'a> Draft<'a> {
 
     /// Allows the tokens of another draft.
     pub(crate) fn add_row(&mut self, row: &[u32]) {
+        if self.log.is_some() {
+            return self.add(&Mask::of(row));
+        }
         self.words.iter_mut().zip(row).for_each(|(to, from)| *to |= from);
         self.is_told = false;
     }

@@ -5,6 +5,7 @@
 //! too: where few bytes may follow, the others are passed over without looking at their nodes.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One node; the root is not stored.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +51,7 @@ fn head(string: &[u8]) -> u64 {
 /// A trie over byte strings.
 #[derive(Clone, Debug, Default)]
 pub struct Trie {
+    id: u64,
     nodes: Vec<TrieNode>,
     tokens: Vec<u32>,
     max_depth: usize,
@@ -62,8 +64,10 @@ pub struct Trie {
 impl Trie {
     /// Builds the trie of the given strings, in any order. Strings longer than 65,535 bytes and empty ones are left out.
     pub fn new<'a>(strings: impl IntoIterator<Item = (&'a [u8], u32)>) -> Trie {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         let sorted = sorted(strings);
         let mut trie = Trie {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
             nodes: Vec::with_capacity(2 * sorted.len()),
             tokens: Vec::with_capacity(sorted.len()),
             ..Trie::default()
@@ -145,6 +149,11 @@ impl Trie {
         for node in open.drain(depth..) {
             self.nodes[node as usize].end = end;
         }
+    }
+
+    /// A number that tells tries with different strings apart.
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     /// The nodes, depth first.

@@ -21,13 +21,19 @@ pub struct LeafMask {
     pub(super) inside: Mask,
     /// What is left, behind the end of the value, of the tokens that go on.
     pub(super) rests: Arc<Trie>,
-    /// What is left, behind the node, of those of them that hold another whole string behind the end of this one.
+    /// What is left, behind the node, of those of them that hold another whole string behind the end of this one, as items of
+    /// an array and as names of an object.
     pub(super) far: Arc<Trie>,
+    pub(super) far_names: Arc<Trie>,
     /// What is left, behind the node, of all of them.
     crossing: OnceLock<Trie>,
 }
 
 impl LeafMask {
+    fn new(inside: &[u32], Rests { all: rests, far, far_names }: Rests) -> LeafMask {
+        LeafMask { inside: Mask::of(inside), rests, far, far_names, crossing: OnceLock::new() }
+    }
+
     /// What is left, behind the node, of the tokens that go on behind the end of the value.
     pub(super) fn crossing(&self, vocabulary: &Vocabulary, node: usize) -> &Trie {
         self.crossing.get_or_init(|| {
@@ -39,7 +45,7 @@ impl LeafMask {
 
     pub(crate) fn memory_size(&self) -> usize {
         // The strings that cross are asked for in few languages.
-        self.inside.memory_size() + self.rests.memory_size() + self.far.memory_size()
+        self.inside.memory_size() + self.rests.memory_size()
     }
 }
 
@@ -48,14 +54,21 @@ impl LeafMask {
 #[derive(Debug)]
 pub struct RunMask {
     found: Spelled,
-    rests: Arc<Trie>,
+    rests: Rests,
+}
+
+/// What is left of tokens that go on, and of those with a further string.
+#[derive(Clone, Debug)]
+struct Rests {
+    all: Arc<Trie>,
     far: Arc<Trie>,
+    far_names: Arc<Trie>,
 }
 
 impl RunMask {
     pub(crate) fn memory_size(&self) -> usize {
         let Spelled { inside, staying, ending, crossing, .. } = &self.found;
-        let tries = self.rests.memory_size() + self.far.memory_size();
+        let tries = self.rests.all.memory_size();
         4 * inside.len() + 8 * (staying.len() + ending.len()) + 12 * crossing.len() + tries
     }
 
@@ -70,31 +83,30 @@ impl RunMask {
         self.found.staying.iter().for_each(|&(id, chars)| allow(id, chars <= max));
         self.found.ending.iter().for_each(|&(id, chars)| allow(id, fits(chars)));
         let crossing = &self.found.crossing;
-        let (mut rests, mut far) = (self.rests.clone(), self.far.clone());
+        let mut rests = self.rests.clone();
         if !crossing.iter().all(|crossing| fits(crossing.chars)) {
-            (rests, far) = rests_of(vocabulary, node, crossing.iter().filter(|crossing| fits(crossing.chars)));
+            rests = Rests::of(vocabulary, node, crossing.iter().filter(|crossing| fits(crossing.chars)));
         }
-        LeafMask { inside: Mask::of(&inside), rests, far, crossing: OnceLock::new() }
+        LeafMask::new(&inside, rests)
     }
 }
 
-/// The tries of what is left of tokens that go on, and of those with a further string.
-fn rests_of<'a>(
-    vocabulary: &Vocabulary,
-    node: usize,
-    crossing: impl Iterator<Item = &'a Crossing>,
-) -> (Arc<Trie>, Arc<Trie>) {
-    let depth = vocabulary.trie.depth(node);
-    let (mut rests, mut far) = (Vec::new(), Vec::new());
-    for &Crossing { id, start, .. } in crossing {
-        let Some(bytes) = vocabulary.token(id) else { continue };
-        let rest = &bytes[start as usize..];
-        rests.push((rest, id));
-        if has_further_string(rest) {
-            far.push((&bytes[depth..], id));
+impl Rests {
+    fn of<'a>(vocabulary: &Vocabulary, node: usize, crossing: impl Iterator<Item = &'a Crossing>) -> Rests {
+        let depth = vocabulary.trie.depth(node);
+        let (mut all, mut far, mut far_names) = (Vec::new(), Vec::new(), Vec::new());
+        for &Crossing { id, start, .. } in crossing {
+            let Some(bytes) = vocabulary.token(id) else { continue };
+            let rest = &bytes[start as usize..];
+            all.push((rest, id));
+            if has_further_string(rest) {
+                let is_name = rest.trim_ascii_start().starts_with(b":");
+                if is_name { &mut far_names } else { &mut far }.push((&bytes[depth..], id));
+            }
         }
+        let trie = |strings| Arc::new(Trie::new(strings));
+        Rests { all: trie(all), far: trie(far), far_names: trie(far_names) }
     }
-    (Arc::new(Trie::new(rests)), Arc::new(Trie::new(far)))
 }
 
 /// Whether what follows the closing quote of a string may hold another whole string of the same array or object: a comma,
@@ -124,8 +136,8 @@ impl Machine {
             let key = leaves.key(languages, run, node);
             let build = || {
                 let found = spell(vocabulary, languages, leaves, run, node)?;
-                let (rests, far) = rests_of(vocabulary, node, found.crossing.iter());
-                Ok::<_, LimitExceeded>(RunMask { found, rests, far })
+                let rests = Rests::of(vocabulary, node, found.crossing.iter());
+                Ok::<_, LimitExceeded>(RunMask { found, rests })
             };
             Ok(vocabulary.run_masks.get(key, RunMask::memory_size, build)?.within(vocabulary, node, min, max))
         });
@@ -202,8 +214,7 @@ fn compute(
     node: usize,
 ) -> Result<LeafMask, LimitExceeded> {
     let found = spell(vocabulary, languages, leaves, leaf, node)?;
-    let (rests, far) = rests_of(vocabulary, node, found.crossing.iter());
-    Ok(LeafMask { inside: Mask::of(&found.inside), rests, far, crossing: OnceLock::new() })
+    Ok(LeafMask::new(&found.inside, Rests::of(vocabulary, node, found.crossing.iter())))
 }
 
 /// Finds the tokens below a node that a leaf can begin with.

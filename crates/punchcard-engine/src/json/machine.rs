@@ -9,6 +9,7 @@
 
 use super::mask::Walk;
 use super::names::{TypedId, TypedTexts};
+use super::walked::{Start, Walked};
 use crate::automaton::{ConfigId, Configs};
 use crate::bytes::ByteSet;
 use crate::leaf::{Encoding, LeafId, Leaves};
@@ -182,6 +183,9 @@ pub struct Machine {
     /// Memory for readings between configurations, used again and again.
     passing: Vec<Reading>,
     pub(super) walks: Vec<Walk>,
+    /// What walks found, by the trie and where they began.
+    pub(super) walked: FxMap<(u64, Start), Arc<Walked>>,
+    pub(super) walked_bytes: usize,
 }
 
 /// Limits on what texts build up; those that visit fewer states never notice.
@@ -225,6 +229,8 @@ impl Machine {
             start: ConfigId::DEAD,
             passing: Vec::new(),
             walks: Vec::new(),
+            walked: FxMap::default(),
+            walked_bytes: 0,
         };
         let parent = machine.push(Frame::End { space: spelling.outer_space }, BOTTOM);
         let frame = Frame::Value { formula, space: spelling.outer_space };
@@ -242,6 +248,7 @@ impl Machine {
         self.algebra.memory_size()
             + self.leaves.memory_size()
             + self.configs.memory_size()
+            + self.walked_bytes
             + self.stacks.len() * 128
             + self.typed.memory_size()
     }
@@ -647,11 +654,8 @@ impl Machine {
                 out.push(Reading { frame, parent, noted });
             }
             (Phase::Start | Phase::Next, b'"') => {
-                let names = self.names_of(state)?;
-                if names != Language::EMPTY {
-                    let leaf = self.leaves.start(names, self.spelling.encoding);
-                    let frame = Frame::Key { state, leaf, typed: TypedId::EMPTY };
-                    out.push(Reading { frame, parent, noted });
+                if self.names_of(state)? != Language::EMPTY {
+                    out.push(Reading { noted, ..self.begin_name(state, parent)? });
                 }
             }
             _ => {}
@@ -659,9 +663,17 @@ impl Machine {
         Ok(())
     }
 
+    /// Behind the opening quote of a member name.
+    pub(super) fn begin_name(&mut self, state: ObjectState, parent: StackId) -> Result<Reading, SchemaError> {
+        let names = self.names_of(state)?;
+        let leaf = self.leaves.start(names, self.spelling.encoding);
+        let frame = Frame::Key { state, leaf, typed: TypedId::EMPTY };
+        Ok(Reading { frame, parent, noted: TypedId::NONE })
+    }
+
     /// The language in which a member name is read: that of the names that may come, or of all names if nearly all may come;
     /// then those that may not are refused at their end.
-    fn names_of(&mut self, state: ObjectState) -> Result<Language, SchemaError> {
+    pub(super) fn names_of(&mut self, state: ObjectState) -> Result<Language, SchemaError> {
         if self.algebra.names_are_open(state)? { Ok(Language::ALL) } else { self.algebra.object_names(state) }
     }
 

@@ -6,6 +6,7 @@
 //! share, and of tokens that go on behind the end only the different rests are tried.
 
 use super::machine::{Frame, Machine, Reading};
+use super::walked::Names;
 use crate::automaton::ConfigId;
 use crate::bytes::ByteSet;
 use crate::mask::{Draft, Mask};
@@ -102,7 +103,30 @@ impl Machine {
         }
         level.sort_unstable();
         level.dedup();
-        self.walk(vocabulary, &vocabulary.trie, &level, found)
+        match *level {
+            // A configuration has one mask, but what follows a value follows others, too.
+            [Reading { frame: Frame::Object { .. } | Frame::Array { .. }, .. }] => {
+                self.walk_known(vocabulary, &vocabulary.trie, &level, found)
+            }
+            _ => self.walk(vocabulary, &vocabulary.trie, &level, found),
+        }
+    }
+
+    /// Finds the tokens below a node of the trie where a reading has come to. What is left to be walked is added to `level`.
+    pub(super) fn enter(
+        &mut self,
+        vocabulary: &Vocabulary,
+        trie: &Trie,
+        node: usize,
+        reading: Reading,
+        found: &mut Found<'_>,
+        level: &mut Vec<Reading>,
+    ) -> Result<(), SchemaError> {
+        if trie.nodes_below(node) >= FEW_NODES && std::ptr::eq(trie, &vocabulary.trie) {
+            return self.find_at(vocabulary, reading, node, found, level);
+        }
+        level.push(reading);
+        Ok(())
     }
 
     /// Finds the tokens below a node of the trie by what is known of the string or number that is being read there. What is
@@ -126,7 +150,9 @@ impl Machine {
                 found.mask.add(&mask.inside);
                 let after = self.leave(reading)?;
                 self.walk_rests(vocabulary, &mask.rests, &[after], found)?;
-                if self.is_complete(leaf) {
+                if self.is_complete(leaf) && node == vocabulary.trie.root() {
+                    self.walk_known(vocabulary, &vocabulary.trie, &[after], found)?;
+                } else if self.is_complete(leaf) {
                     level.push(after);
                 }
             }
@@ -146,7 +172,7 @@ impl Machine {
         if found.exits.is_some() && from.iter().any(|&reading| self.may_end(reading)) {
             found.ends_at(rests, rests.root());
         }
-        self.walk(vocabulary, rests, from, found)
+        self.walk_known(vocabulary, rests, from, found)
     }
 
     /// Finds the strings in the trie that the machine can read.
@@ -157,24 +183,30 @@ impl Machine {
         from: &[Reading],
         found: &mut Found<'_>,
     ) -> Result<(), SchemaError> {
-        self.walk_below(vocabulary, trie, trie.root(), from, found)
+        self.walk_below(vocabulary, trie, trie.root(), from, None, found)
     }
 
-    /// The same for the strings that have a node of the trie on their path, from there on.
+    /// The same for the strings that have a node of the trie on their path, from there on. Nothing is sought below the nodes
+    /// where one of the `names` begins.
     pub(super) fn walk_below(
         &mut self,
         vocabulary: &Vocabulary,
         trie: &Trie,
         node: usize,
         from: &[Reading],
+        names: Option<&mut Names>,
         found: &mut Found<'_>,
     ) -> Result<(), SchemaError> {
+        if from.is_empty() {
+            return Ok(());
+        }
         let mut walk = self.walks.pop().unwrap_or_default();
-        let result = self.walk_with(&mut walk, vocabulary, trie, node, from, found);
+        let result = self.walk_with(&mut walk, vocabulary, trie, node, from, names, found);
         self.walks.push(walk);
         result
     }
 
+    #[expect(clippy::too_many_arguments)]
     fn walk_with(
         &mut self,
         walk: &mut Walk,
@@ -182,6 +214,7 @@ impl Machine {
         trie: &Trie,
         node: usize,
         from: &[Reading],
+        mut names: Option<&mut Names>,
         found: &mut Found<'_>,
     ) -> Result<(), SchemaError> {
         let Walk { readings, levels } = walk;
@@ -215,6 +248,12 @@ impl Machine {
             let children = trie.children(node);
             if children.is_empty() {
                 continue;
+            }
+            if let Some(names) = &mut names
+                && let Some(at) = readings[before.end..].iter().position(|reading| names.begin_with(reading))
+            {
+                names.nodes.push(node);
+                readings.remove(before.end + at);
             }
             if trie.nodes_below(node) >= FEW_NODES && std::ptr::eq(trie, &vocabulary.trie) {
                 let here: Vec<Reading> = readings.drain(before.end..).collect();

@@ -9,5 +9,6 @@ pub mod machine;
 pub mod mask;
 pub mod names;
 pub mod string_mask;
+mod walked;
 
 pub use machine::Machine;

@@ -86,6 +86,7 @@ impl Machine {
         if let After::Same(after) | After::Near(after) = &after {
             self.walk_rests(vocabulary, &mask.rests, after, found)?;
         }
+        let matters = matches!(reading.frame, Frame::Key { .. });
         // The exits that were found so far are of tokens that may yet be refused.
         let doubtful = found.exits.as_mut().map(std::mem::take);
         let cross = !matches!(after, After::Differs);
@@ -93,11 +94,12 @@ impl Machine {
         match after {
             After::Same(_) => {}
             After::Near(_) => {
-                found.mask.refuse(mask.far.tokens());
-                refused.extend(mask.far.tokens());
-                self.walk(vocabulary, &mask.far, &[reading], found)?;
+                let far = if matters { &mask.far_names } else { &mask.far };
+                found.mask.refuse(far.tokens());
+                refused.extend(far.tokens());
+                self.walk(vocabulary, far, &[reading], found)?;
             }
-            After::Differs if !reading.is_noted() && matches!(reading.frame, Frame::Key { .. }) => {
+            After::Differs if !reading.is_noted() && matters => {
                 self.walk_names(vocabulary, mask.crossing(vocabulary, node), reading, found)?;
             }
             After::Differs => self.walk(vocabulary, mask.crossing(vocabulary, node), &[reading], found)?,
@@ -176,7 +178,7 @@ impl Machine {
                     refuse(trie.tokens_under(node));
                 } else if cross {
                     refuse(trie.tokens_below(node));
-                    self.walk_below(vocabulary, trie, node, &after, found)?;
+                    self.walk_below(vocabulary, trie, node, &after, None, found)?;
                 }
             } else if anything != Some(next) || next_special != LeafId::DEAD {
                 found.mask.allow(trie.tokens_at(node));
@@ -237,7 +239,7 @@ impl Machine {
                 LeafId::CLOSED => {
                     after.clear();
                     self.after_name(state, &name, reading.parent, &mut after)?;
-                    self.walk_below(vocabulary, trie, i, &after, found)?;
+                    self.walk_below(vocabulary, trie, i, &after, None, found)?;
                     i = node.end as usize;
                 }
                 next => {
