@@ -92,15 +92,54 @@ impl Languages {
         if let Some(t) = &self.transitions[id.index()] {
             return t.clone();
         }
-        self.memory.trim();
-        let mut frontier = Frontier::default();
-        self.frontier(id, &mut frontier);
-        if self.facts(id).looks_behind {
-            self.trackers(id, &mut frontier);
-        }
-        let t = Arc::new(self.tabulate(id, frontier));
+        let t = match *self.node(id) {
+            Node::Texts { list, lo, hi, depth } => self.tabulate_texts(list, lo, hi, depth),
+            _ => {
+                self.memory.trim();
+                let mut frontier = Frontier::default();
+                self.frontier(id, &mut frontier);
+                if self.facts(id).looks_behind {
+                    self.trackers(id, &mut frontier);
+                }
+                self.tabulate(id, frontier)
+            }
+        };
+        let t = Arc::new(t);
         self.transitions[id.index()] = Some(t.clone());
         t
+    }
+
+    /// The transitions of a list of texts, which are sorted: those that go on with the same character are neighbours.
+    fn tabulate_texts(&mut self, list: u32, lo: u32, hi: u32, depth: u32) -> Transitions {
+        let texts = self.lists[list as usize].clone();
+        let next = |text: &str| text[depth as usize..].chars().next();
+        let (mut starts, mut targets) = (vec![0], vec![Language::EMPTY]);
+        let mut at = lo;
+        while at < hi {
+            let Some(c) = next(&texts[at as usize]) else {
+                at += 1;
+                continue;
+            };
+            let same = texts[at as usize..hi as usize].partition_point(|text| next(text) <= Some(c)) as u32;
+            let target = if self.alphabet.as_ref().is_none_or(|alphabet| alphabet.contains(c as u32)) {
+                self.texts_node(list, at, at + same, depth + c.len_utf8() as u32)
+            } else {
+                Language::EMPTY
+            };
+            if starts.last() == Some(&(c as u32)) {
+                // The character behind the one before.
+                targets.pop();
+                starts.pop();
+            }
+            starts.push(c as u32);
+            targets.push(target);
+            if c as u32 != MAX {
+                starts.push(c as u32 + 1);
+                targets.push(Language::EMPTY);
+            }
+            at += same;
+        }
+        Transitions { starts: starts.into(), targets: targets.into() }
     }
 
     fn tabulate(&mut self, id: Language, mut frontier: Frontier) -> Transitions {

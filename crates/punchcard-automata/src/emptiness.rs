@@ -31,6 +31,11 @@ impl Languages {
         if self.is_all_but_short_ones(id) {
             return Ok(true);
         }
+        if let Node::Union(items) = self.node(id)
+            && items.iter().any(|&item| self.is_known_viable(item))
+        {
+            return Ok(true);
+        }
         Ok(self.search(id)?.is_some())
     }
 

@@ -49,6 +49,16 @@ impl ByteSet {
         self.0.iter_mut().zip(other.0).for_each(|(to, from)| *to |= from);
     }
 
+    /// The first byte of the set that is not less.
+    pub fn next_from(&self, byte: u8) -> Option<u8> {
+        let first = usize::from(byte >> 6);
+        let mut words = self.0.iter().enumerate().skip(first);
+        words.find_map(|(i, &word)| {
+            let word = if i == first { word & (u64::MAX << (byte & 63)) } else { word };
+            (word != 0).then(|| (i * 64) as u8 + word.trailing_zeros() as u8)
+        })
+    }
+
     /// The bytes, in order.
     pub fn iter(&self) -> impl Iterator<Item = u8> + '_ {
         (0..=255).filter(|&byte| self.contains(byte))
@@ -66,6 +76,8 @@ mod tests {
         set.extend(&ByteSet::of(b"z"));
         set.remove(b'q');
         assert_eq!(set.iter().collect::<Vec<_>>(), b"\x00aprsz\xFF");
+        assert_eq!([0, 1, 98, 116, 255].map(|byte| set.next_from(byte)), [0, 97, 112, 122, 255].map(Some));
+        assert_eq!(ByteSet::of(b"a").next_from(b'b'), None);
         assert!(ByteSet::ALL.iter().eq(0..=255));
     }
 }

@@ -107,6 +107,7 @@ impl Machine {
         match self {
             Machine::Json(machine) => machine.fill_mask(vocabulary, config, words),
             Machine::Rules(machine) => {
+                words.fill(0);
                 machine.fill_mask(vocabulary, config, words)?;
                 if machine.is_accepting(config)? {
                     vocabulary.eos().iter().for_each(|&id| set(words, id));
@@ -263,7 +264,6 @@ impl CompiledGrammar {
             mask.write(words);
             return Ok(());
         }
-        words.fill(0);
         let mask = inner.machine.fill_mask(&self.vocabulary, config, words)?;
         if inner.mask_bytes > MASK_CACHE_BYTES {
             inner.masks.clear();

@@ -103,14 +103,16 @@ pub(crate) struct Draft<'a> {
     /// Whether base and changes say it all.
     is_told: bool,
     refuses: bool,
+    /// Whether the row holds what was drafted. A row that is copied over as a whole is not cleared before.
+    is_written: bool,
     /// If nothing is written to a row: the masks that were added, while the changes are tokens that were allowed.
     log: Option<Vec<Mask>>,
 }
 
 impl<'a> Draft<'a> {
-    /// A draft with no tokens, on a row that is zero.
+    /// A draft with no tokens; whatever the row holds is written over.
     pub(crate) fn new(words: &'a mut [u32]) -> Self {
-        Draft { words, base: None, changes: Vec::new(), is_told: true, refuses: false, log: None }
+        Draft { words, base: None, changes: Vec::new(), is_told: true, refuses: false, is_written: false, log: None }
     }
 
     /// A draft without a row, which only notes what is allowed.
@@ -134,6 +136,7 @@ impl<'a> Draft<'a> {
             self.changes.extend(ids.iter().map(|&id| Change(id)));
             return;
         }
+        self.write();
         for &id in ids {
             set(self.words, id);
         }
@@ -142,11 +145,19 @@ impl<'a> Draft<'a> {
 
     /// Takes tokens back.
     pub(crate) fn refuse(&mut self, ids: &[u32]) {
+        self.write();
         for &id in ids {
             clear(self.words, id);
         }
         self.refuses = true;
         self.tell(ids, Change::REFUSED);
+    }
+
+    fn write(&mut self) {
+        if !self.is_written {
+            self.words.fill(0);
+            self.is_written = true;
+        }
     }
 
     fn tell(&mut self, ids: &[u32], kind: u32) {
@@ -165,9 +176,11 @@ impl<'a> Draft<'a> {
             Mask::Few(ids) => self.allow(ids),
             Mask::Dense(row) if self.is_empty() => {
                 self.words.copy_from_slice(row);
+                self.is_written = true;
                 self.base = Some(row.clone());
             }
             _ => {
+                self.write();
                 mask.add_to(self.words);
                 self.is_told = false;
             }
@@ -179,12 +192,14 @@ impl<'a> Draft<'a> {
         if self.log.is_some() {
             return self.add(&Mask::of(row));
         }
+        self.write();
         self.words.iter_mut().zip(row).for_each(|(to, from)| *to |= from);
         self.is_told = false;
     }
 
     /// The mask, to be kept.
-    pub(crate) fn finish(self) -> Mask {
+    pub(crate) fn finish(mut self) -> Mask {
+        self.write();
         match self.base {
             Some(base) if self.is_told => Mask::Based { base, changes: self.changes.into() },
             None if self.is_told && !self.refuses && self.changes.len() <= FEW => {

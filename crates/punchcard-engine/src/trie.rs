@@ -4,6 +4,7 @@
 //! the tokens of any subtree are one slice, as they are stored in the same order. The bytes of a node's children are a slice,
 //! too: where few bytes may follow, the others are passed over without looking at their nodes.
 
+use crate::bytes::ByteSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -127,6 +128,24 @@ impl Trie {
     /// The children of a node: a range of places in the lists of children.
     pub fn children(&self, node: usize) -> Range<usize> {
         self.child_starts[node] as usize..self.child_starts[node + 1] as usize
+    }
+
+    /// The next of some children that begins with one of the bytes.
+    pub(crate) fn next_child(&self, children: &mut Range<usize>, bytes: &ByteSet) -> Option<usize> {
+        // Children are sorted: where they are many, the next byte is looked for among them instead.
+        const MANY: usize = 24;
+        while children.len() > MANY {
+            let first = self.child_bytes[children.start];
+            let Some(byte) = bytes.next_from(first) else {
+                children.start = children.end;
+                return None;
+            };
+            children.start += self.child_bytes[children.clone()].partition_point(|&other| other < byte);
+            if self.child_bytes.get(children.start) == Some(&byte) && children.start < children.end {
+                return children.next();
+            }
+        }
+        children.find(|&place| bytes.contains(self.child_bytes[place]))
     }
 
     /// The byte on the edge to a child, by its place.

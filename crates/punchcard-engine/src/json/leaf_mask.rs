@@ -183,14 +183,11 @@ fn visit(
     };
     let mut levels = vec![level(languages, leaves, leaf, 0, node)?];
     while let Some(at) = levels.last_mut() {
-        let Some(place) = at.children.next() else {
+        let Some(place) = trie.next_child(&mut at.children, &at.live) else {
             levels.pop();
             continue;
         };
         let byte = trie.child_byte(place);
-        if !at.live.contains(byte) {
-            continue;
-        }
         let (before, mut chars) = (at.leaf, at.chars);
         let next = leaves.step(languages, before, byte)?;
         if next == LeafId::DEAD {

@@ -61,8 +61,7 @@ const FEW_CHILDREN: usize = 4;
 const FEW_NODES: usize = 16;
 
 impl Machine {
-    /// Sets the bits of all text tokens that may come next; `words` must be zero. With the end tokens, if the text may end.
-    /// Returns the mask to be kept.
+    /// Writes which tokens may come next over a row: text, and the end tokens if the text may end. Returns the mask to be kept.
     pub(crate) fn fill_mask(
         &mut self,
         vocabulary: &Vocabulary,
@@ -223,14 +222,11 @@ impl Machine {
         levels.clear();
         levels.push(self.level(trie.children(node), 0..readings.len(), readings)?);
         while let Some(level) = levels.last_mut() {
-            let Some(place) = level.children.next() else {
+            let Some(place) = trie.next_child(&mut level.children, &level.live) else {
                 levels.pop();
                 continue;
             };
             let byte = trie.child_byte(place);
-            if !level.live.contains(byte) {
-                continue;
-            }
             let before = level.readings.clone();
             readings.truncate(before.end);
             for i in before.clone() {

@@ -151,14 +151,11 @@ impl Machine {
         let first = Path { leaf, special, typed, bytes: self.correctable(leaf, special, anything)? };
         let mut path = vec![(first, trie.children(node))];
         while let Some((at, children)) = path.last_mut() {
-            let Some(place) = children.next() else {
+            let Some(place) = trie.next_child(children, &at.bytes) else {
                 path.pop();
                 continue;
             };
             let byte = trie.child_byte(place);
-            if !at.bytes.contains(byte) {
-                continue;
-            }
             let (leaf, special, typed) = (at.leaf, at.special, at.typed);
             let node = trie.child_node(place);
             let mut refuse = |ids: &[u32]| {
