@@ -14,7 +14,7 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use punchcard_automata::{Languages, LimitExceeded};
 use rustc_hash::FxBuildHasher;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A kind of characters.
 type Kind = u8;
@@ -101,6 +101,8 @@ pub(crate) struct KindTrie {
     /// The tokens with the most characters first, and for each number of characters how many tokens have more.
     by_length: Vec<u32>,
     longer: Vec<usize>,
+    /// The tokens that hold a letter or digit, found when they are asked for.
+    holders: Vec<OnceLock<Box<[u32]>>>,
 }
 
 /// A node while the trie is built.
@@ -156,7 +158,16 @@ impl KindTrie {
         grown.iter().flat_map(|node| &node.tokens).for_each(|&id| set(&mut all, id));
         let nodes = Vec::with_capacity(grown.len());
         let tokens = Vec::with_capacity(trie.tokens_below(node).len());
-        let mut out = KindTrie { nodes, tokens, max_depth: 0, all, by_length: Vec::new(), longer: Vec::new() };
+        let mut out = KindTrie {
+            nodes,
+            tokens,
+            max_depth: 0,
+            all,
+            by_length: Vec::new(),
+            longer: Vec::new(),
+            holders: Vec::new(),
+        };
+        out.holders.resize_with(128, OnceLock::new);
         out.lay_out(&grown);
         let mut by_length: Vec<&Growing> = grown.iter().filter(|node| !node.tokens.is_empty()).collect();
         by_length.sort_by_key(|node| std::cmp::Reverse(node.depth));
@@ -205,13 +216,23 @@ impl KindTrie {
         }
     }
 
+    /// The tokens that hold an ASCII character behind the bytes that were read already.
+    fn holders(&self, vocabulary: &Vocabulary, byte: u8, above: usize) -> &[u32] {
+        let Some(holders) = self.holders.get(usize::from(byte)) else { return &[] };
+        holders.get_or_init(|| {
+            let holds = |&id: &u32| vocabulary.token(id).is_some_and(|bytes| bytes[above..].contains(&byte));
+            self.tokens.iter().copied().filter(holds).collect()
+        })
+    }
+
     fn first_token(&self, node: usize) -> usize {
         self.nodes.get(node).map_or(self.tokens.len(), |node| node.first as usize)
     }
 
     /// Bytes on the heap.
     pub(crate) fn memory_size(&self) -> usize {
-        self.nodes.len() * size_of::<Node>() + 4 * (2 * self.tokens.len() + self.all.len())
+        let holders: usize = self.holders.iter().filter_map(OnceLock::get).map(|tokens| tokens.len()).sum();
+        self.nodes.len() * size_of::<Node>() + 4 * (2 * self.tokens.len() + self.all.len() + holders)
     }
 }
 
@@ -476,7 +497,13 @@ pub(crate) fn find(
         found.crossing.extend(crossing.into_iter().filter(|crossing| !holds(crossing.id)));
         found.ending.extend(ending.into_iter().filter(|&(id, _)| !holds(id)));
         single.retain(|begun| !holds(begun.id));
-        for &id in trie.tokens.iter().filter(|&&id| holds(id)) {
+        let mut holders: Vec<u32> = Vec::new();
+        for byte in unlike.iter() {
+            holders.extend_from_slice(trie.holders(vocabulary, byte, above));
+        }
+        holders.sort_unstable();
+        holders.dedup();
+        for id in holders {
             clear(&mut row, id);
             single.push(Begun { id, leaf, start: above, chars });
         }

@@ -342,15 +342,12 @@ impl Machine {
         let kind = |reading: &Reading| {
             (reading.frame.without_demands().unwrap_or(reading.frame), reading.parent, reading.noted)
         };
-        let mut to = first + count.min(1);
-        for i in to..readings.len() {
+        let mut to = first;
+        for i in first..readings.len() {
             let reading = readings[i];
             let place = if count <= FEW {
                 readings[first..to].iter().position(|other| kind(other) == kind(&reading)).map(|at| first + at)
             } else {
-                if i == first + 1 {
-                    places.insert(kind(&readings[first]), first);
-                }
                 places.get(&kind(&reading)).copied()
             };
             match place {
@@ -653,10 +650,8 @@ impl Machine {
                 let frame = Frame::Object { state, phase: Phase::Next, space: self.spelling.after_separator };
                 out.push(Reading { frame, parent, noted });
             }
-            (Phase::Start | Phase::Next, b'"') => {
-                if self.names_of(state)? != Language::EMPTY {
-                    out.push(Reading { noted, ..self.begin_name(state, parent)? });
-                }
+            (Phase::Start | Phase::Next, b'"') if self.names_of(state)? != Language::EMPTY => {
+                out.push(Reading { noted, ..self.begin_name(state, parent)? });
             }
             _ => {}
         }
