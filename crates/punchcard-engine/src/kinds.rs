@@ -255,13 +255,16 @@ struct Targets {
     loops: KindSet,
     /// ASCII letters and digits that are treated unlike most of their kind.
     unlike: [ByteSet; 3],
+    /// Whether the text may end here without anything that ends it.
+    may_end: bool,
 }
 
 impl Targets {
     fn new(languages: &mut Languages, leaves: &mut Leaves, leaf: LeafId) -> Result<Box<Targets>, LimitExceeded> {
         let by_kind = [Target::Mixed; KINDS];
         let unlike = [ByteSet::default(); 3];
-        let mut out = Box::new(Targets { by_kind, loops: KindSet::default(), unlike });
+        let mut out =
+            Box::new(Targets { by_kind, loops: KindSet::default(), unlike, may_end: leaves.may_end(languages, leaf) });
         let Some((language, encoding)) = leaves.language(leaf) else { return Ok(out) };
         let mut ascii = [LeafId::DEAD; 128];
         let (mut spaces, mut others) = (Common::Nothing, Common::Nothing);
@@ -352,14 +355,15 @@ fn most_common(leaves: &[LeafId]) -> LeafId {
     leaves.iter().copied().max_by_key(count).unwrap_or(LeafId::DEAD)
 }
 
-/// Whether a string goes on with most letters, so that it pays to take them together.
+/// Whether a text goes on with most letters, or a number with all digits, so that it pays to take them together.
 pub(crate) fn are_alike(languages: &mut Languages, leaves: &mut Leaves, leaf: LeafId) -> Result<bool, LimitExceeded> {
-    if leaves.language(leaf).is_none_or(|(_, encoding)| encoding == Encoding::Raw) {
-        return Ok(false);
-    }
+    let Some((_, encoding)) = leaves.language(leaf) else { return Ok(false) };
     let targets = Targets::new(languages, leaves, leaf)?;
-    Ok(matches!(targets.by_kind[usize::from(SMALL)], Target::To(_))
-        && targets.unlike.iter().map(|unlike| unlike.iter().count()).sum::<usize>() <= MOST_UNLIKE)
+    let goes_on = |kind: Kind| matches!(targets.by_kind[usize::from(kind)], Target::To(_));
+    if encoding == Encoding::Raw && !goes_on(SMALL) {
+        return Ok(goes_on(DIGIT) && targets.unlike[usize::from(DIGIT)] == ByteSet::default());
+    }
+    Ok(goes_on(SMALL) && targets.unlike.iter().map(|unlike| unlike.iter().count()).sum::<usize>() <= MOST_UNLIKE)
 }
 
 /// Where characters of a kind are told apart, so few tokens are read one by one; else all are that hold one of those.
@@ -443,13 +447,22 @@ pub(crate) fn find(
                 dead.push((first, end));
                 i = node.end as usize;
             }
-            Target::To(next) if next == before && node.below.is_within(&at.loops) => {
+            Target::To(next) if next == before && node.below.is_within(&at.loops) && !at.may_end => {
                 at.unlike.iter().for_each(|others| unlike.extend(others));
                 alive.push((first, end));
                 i = node.end as usize;
             }
             Target::To(next) => {
-                alive.push((first, trie.first_token(i + 1)));
+                let below = trie.first_token(i + 1);
+                alive.push((first, below));
+                if leaves.may_end(languages, next) {
+                    let chars = chars + depth as u32;
+                    for &id in &trie.tokens[below..end] {
+                        let Some(bytes) = vocabulary.token(id) else { continue };
+                        let start = char_start(bytes, above, depth) as u32;
+                        found.crossing.push(Crossing { id, start, chars });
+                    }
+                }
                 path[depth] = next;
                 i += 1;
             }
@@ -556,6 +569,9 @@ impl Begun {
                 return Ok(());
             }
             chars += u32::from(leaves.language(at).is_some());
+            if i + 1 < bytes.len() && leaves.may_end(languages, at) {
+                found.crossing.push(Crossing { id, start: i as u32 + 1, chars });
+            }
         }
         set(&mut found.inside, id);
         found.staying.push((id, chars + u32::from(leaves.language(at).is_none())));

@@ -119,6 +119,12 @@ impl Leaves {
         (state.partial == Partial::Nothing).then_some((state.language, state.encoding))
     }
 
+    /// Whether a text that nothing encloses may end here.
+    pub(crate) fn may_end(&self, languages: &Languages, leaf: LeafId) -> bool {
+        let language = self.language(leaf).filter(|(_, encoding)| *encoding == Encoding::Raw);
+        language.is_some_and(|(language, _)| languages.is_nullable(language))
+    }
+
     /// What tells leaves between two characters apart in all grammars, and where in a trie they are.
     pub(crate) fn key(&self, languages: &Languages, leaf: LeafId, node: usize) -> (u64, u8, u32) {
         let State { language, encoding, .. } = self.states[leaf.0 as usize];

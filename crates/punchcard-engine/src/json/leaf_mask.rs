@@ -237,11 +237,7 @@ fn spell(
             let chars = chars + u32::from(language.is_none());
             found.staying.extend(trie.tokens_at(node).iter().map(|&id| (id, chars)));
         }
-        let is_complete = || {
-            let language = language.filter(|(_, encoding)| *encoding == Encoding::Raw);
-            language.is_some_and(|(language, _)| languages.is_nullable(language))
-        };
-        if next == LeafId::CLOSED || is_complete() {
+        if next == LeafId::CLOSED || leaves.may_end(languages, next) {
             let start = trie.depth(node) as u32;
             found.crossing.extend(trie.tokens_below(node).iter().map(|&id| Crossing { id, start, chars }));
         }
