@@ -27,11 +27,37 @@ pub struct LeafMask {
     pub(super) far_names: Arc<Trie>,
     /// What is left, behind the node, of all of them.
     crossing: OnceLock<Trie>,
+    /// Of a number or word: what is left of all tokens behind its end, also of those that JSON does not go on with. Such a
+    /// token follows only where the value is a part of another grammar.
+    any_rests: OnceLock<Trie>,
+    unusual: Box<[Crossing]>,
 }
 
 impl LeafMask {
-    fn new(inside: &[u32], Rests { all: rests, far, far_names }: Rests) -> LeafMask {
-        LeafMask { inside: Mask::of(inside), rests, far, far_names, crossing: OnceLock::new() }
+    fn new(inside: &[u32], Rests { all: rests, far, far_names }: Rests, unusual: Box<[Crossing]>) -> LeafMask {
+        let (crossing, any_rests) = (OnceLock::new(), OnceLock::new());
+        LeafMask { inside: Mask::of(inside), rests, far, far_names, crossing, any_rests, unusual }
+    }
+
+    /// What is left of all tokens that go on behind the end of the value, whatever follows.
+    pub(super) fn any_rests(&self, vocabulary: &Vocabulary) -> &Trie {
+        if self.unusual.is_empty() {
+            return &self.rests;
+        }
+        self.any_rests.get_or_init(|| {
+            let usual = (0..self.rests.nodes().len()).flat_map(|node| {
+                let depth = self.rests.depth(node);
+                self.rests.tokens_at(node).iter().map(move |&id| (id, depth))
+            });
+            let usual = usual.filter_map(|(id, length)| {
+                let bytes = vocabulary.token(id)?;
+                Some((&bytes[bytes.len() - length..], id))
+            });
+            let unusual = self.unusual.iter();
+            let unusual =
+                unusual.filter_map(|token| Some((&vocabulary.token(token.id)?[token.start as usize..], token.id)));
+            Trie::new(usual.chain(unusual))
+        })
     }
 
     /// What is left, behind the node, of the tokens that go on behind the end of the value.
@@ -45,7 +71,7 @@ impl LeafMask {
 
     pub(crate) fn memory_size(&self) -> usize {
         // The strings that cross are asked for in few languages.
-        self.inside.memory_size() + self.rests.memory_size()
+        self.inside.memory_size() + self.rests.memory_size() + size_of_val(&*self.unusual)
     }
 }
 
@@ -87,7 +113,7 @@ impl RunMask {
         if !crossing.iter().all(|crossing| fits(crossing.chars)) {
             rests = Rests::of(vocabulary, node, crossing.iter().filter(|crossing| fits(crossing.chars)));
         }
-        LeafMask::new(&inside, rests)
+        LeafMask::new(&inside, rests, Box::default())
     }
 }
 
@@ -211,7 +237,12 @@ fn compute(
     node: usize,
 ) -> Result<LeafMask, LimitExceeded> {
     let found = spell(vocabulary, languages, leaves, leaf, node)?;
-    Ok(LeafMask::new(&found.inside, Rests::of(vocabulary, node, found.crossing.iter())))
+    let is_usual = |token: &Crossing| {
+        let next = vocabulary.token(token.id).and_then(|bytes| bytes.get(token.start as usize));
+        leaves.encoding(leaf) != Encoding::Raw || next.is_some_and(|byte| b" \t\n\r,]}".contains(byte))
+    };
+    let (usual, unusual): (Vec<Crossing>, Vec<_>) = found.crossing.into_iter().partition(is_usual);
+    Ok(LeafMask::new(&found.inside, Rests::of(vocabulary, node, usual.iter()), unusual.into()))
 }
 
 /// Finds the tokens below a node that a leaf can begin with.

@@ -148,7 +148,8 @@ impl Machine {
                 let mask = self.leaf_mask(vocabulary, leaf, node)?;
                 found.mask.add(&mask.inside);
                 let after = self.leave(reading)?;
-                self.walk_rests(vocabulary, &mask.rests, &[after], found)?;
+                let rests = if found.exits.is_some() { mask.any_rests(vocabulary) } else { &mask.rests };
+                self.walk_rests(vocabulary, rests, &[after], found)?;
                 if self.is_complete(leaf) && node == vocabulary.trie.root() {
                     self.walk_known(vocabulary, &vocabulary.trie, &[after], found)?;
                 } else if self.is_complete(leaf) {
