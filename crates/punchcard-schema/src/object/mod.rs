@@ -7,6 +7,7 @@
 //! schema itself negates.
 
 mod discriminate;
+mod listed;
 mod names;
 mod search;
 mod spec;
@@ -16,6 +17,7 @@ use crate::algebra::Algebra;
 use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, Name};
 use crate::options::PropertyOrder;
+use listed::Listed;
 use punchcard_automata::Language;
 use spec::NameClass;
 pub use spec::ObjectSpec;
@@ -46,6 +48,9 @@ pub struct Memory {
     values: FxMap<(u32, Name), Formula>,
     moves: FxMap<(ObjectState, Name), Arc<[Move]>>,
     names: FxMap<ObjectState, Language>,
+    listed: FxMap<u32, Listed>,
+    /// Of usual residuals: the place of the first declared name that must come.
+    first_wanted: FxMap<(u32, Formula), Option<Option<u32>>>,
     special: FxMap<(u32, u32), Language>,
     open: FxMap<ObjectState, bool>,
     steps: FxMap<(Formula, Name), Steps>,
@@ -68,6 +73,8 @@ impl Default for Memory {
             values: FxMap::default(),
             moves: FxMap::default(),
             names: FxMap::default(),
+            listed: FxMap::default(),
+            first_wanted: FxMap::default(),
             special: FxMap::default(),
             open: FxMap::default(),
             steps: FxMap::default(),
@@ -164,7 +171,7 @@ impl Algebra {
             if end < state.place {
                 return Ok(Vec::new());
             }
-            residual = self.without(residual, &spec.order[state.place as usize..end as usize]);
+            residual = self.without(residual, state.spec, state.place..end);
             next = if place.is_some() { end + 1 } else { end };
         }
         if place.is_none() || !declared {

@@ -198,8 +198,8 @@ impl Algebra {
     pub(super) fn optional_names(&self, state: ObjectState, wanted: &Wanted) -> Vec<Name> {
         let spec = &self.specs[state.spec as usize];
         let names = spec.order.iter().chain(&spec.others).copied();
-        let is_wanted = |name: Name| wanted.members.iter().any(|&(other, _)| other == name);
-        names.filter(|&name| !self.is_gone(state, name) && !is_wanted(name)).collect()
+        let wanted: FxMap<Name, ()> = wanted.members.iter().map(|&(name, _)| (name, ())).collect();
+        names.filter(|name| !wanted.contains_key(name) && !self.is_gone(state, *name)).collect()
     }
 
     /// Members that complete an object that is known to have an example, in an order that is allowed. `None` if the
