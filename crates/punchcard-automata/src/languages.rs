@@ -893,6 +893,24 @@ impl Languages {
 
     /// Whether the whole text is in the language.
     pub fn matches(&mut self, id: Language, text: &str) -> bool {
+        // Where no part sees another, parts are asked one by one, and lists as they are: no state is built.
+        match self.node(id) {
+            _ if self.facts(id).looks => {}
+            &Node::Not(inner) => {
+                return self.can_write(text) && !self.matches(inner, text);
+            }
+            Node::And(items) | Node::Union(items) => {
+                let all = matches!(self.node(id), Node::And(_));
+                let items = items.clone();
+                return if all {
+                    items.iter().all(|&item| self.matches(item, text))
+                } else {
+                    items.iter().any(|&item| self.matches(item, text))
+                };
+            }
+            Node::Texts { list, lo, hi, depth } => return self.lists[*list as usize].has(*lo, *hi, *depth, text),
+            _ => {}
+        }
         let mut at = id;
         for c in text.chars() {
             at = self.step(at, c as u32);

@@ -111,6 +111,12 @@ impl List {
         self.places(lo as usize..hi as usize).map(move |at| &self.texts[at][depth as usize..])
     }
 
+    /// Whether a text is among the rests of a slice.
+    pub(crate) fn has(&self, lo: u32, hi: u32, depth: u32, text: &str) -> bool {
+        let found = self.slice(lo, hi).binary_search_by(|other| other[depth as usize..].cmp(text));
+        found.is_ok_and(|at| self.first(lo as usize + at..lo as usize + at + 1).is_some())
+    }
+
     /// Bounds on the number of characters of the rests: those of all texts of the slice if it is long.
     pub(crate) fn bounds(&self, lo: u32, hi: u32, depth: u32) -> (u32, u32) {
         let (lo, hi) = (lo as usize, hi as usize);
