@@ -145,10 +145,10 @@ impl Algebra {
         }
         let spec = self.specs[spec_id as usize].clone();
         let mut parts = spec.by_name.get(&name).cloned().unwrap_or_default();
-        for &(names, value) in &spec.by_pattern {
-            let text = self.formulas.text_of(name);
-            if self.languages.matches(names, text) {
-                parts.push(value);
+        let text = self.formulas.text_of(name);
+        for pattern in &spec.by_pattern {
+            if text.starts_with(&pattern.beginning) && self.languages.matches(pattern.names, text) {
+                parts.push(pattern.value);
             }
         }
         let value = self.formulas.and(parts);

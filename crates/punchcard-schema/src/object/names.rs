@@ -1,5 +1,6 @@
 //! Which names the next member may have, and which of them are treated alike.
 
+use super::spec::may_meet;
 use super::{Move, NameClass, ObjectState};
 use crate::algebra::Algebra;
 use crate::error::SchemaError;
@@ -190,6 +191,9 @@ impl Algebra {
         let beginning = if several { beginning() } else { String::new() };
         for (i, class) in spec.classes.iter().enumerate() {
             if several {
+                if !may_meet(&beginning, &class.beginning) {
+                    continue;
+                }
                 let rest = beginning.chars().fold(class.names, |rest, c| self.languages.step(rest, c as u32));
                 if !self.languages.is_viable(rest)? || self.class_moves(state, i as u32)?.is_empty() {
                     continue;
@@ -215,6 +219,10 @@ impl Algebra {
         }
         let mut kind = Vec::with_capacity(spec.classes.len());
         for class in &spec.classes {
+            if !may_meet(beginning, &class.beginning) {
+                kind.push(Language::EMPTY);
+                continue;
+            }
             let rest = beginning.chars().fold(class.names, |rest, c| self.languages.step(rest, c as u32));
             if rest != Language::EMPTY && class.size.is_some() {
                 return None;
@@ -232,7 +240,8 @@ impl Algebra {
         if known || self.seen_names(state, name).contains(&name) {
             return None;
         }
-        let class = spec.classes.iter().position(|class| self.languages.matches(class.names, name))?;
+        let has = |class: &NameClass| name.starts_with(&class.beginning) && self.languages.matches(class.names, name);
+        let class = spec.classes.iter().position(has)?;
         spec.classes[class].size.is_none().then_some(class as u32)
     }
 
