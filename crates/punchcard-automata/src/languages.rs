@@ -6,7 +6,7 @@
 use crate::charset::CharSet;
 use crate::derivative::{Memory, Transitions};
 use crate::machine::Machine;
-use crate::texts::List;
+use crate::texts::{List, SHORT};
 use hashbrown::HashMap;
 use num_bigint::BigUint;
 use num_integer::Integer;
@@ -891,25 +891,32 @@ impl Languages {
         }
     }
 
+    /// Whether the language is a list of many texts, or its complement.
+    fn is_long_list(&self, id: Language) -> bool {
+        match *self.node(id) {
+            Node::Texts { lo, hi, .. } => (hi - lo) as usize > SHORT,
+            Node::Not(inner) => matches!(*self.node(inner), Node::Texts { lo, hi, .. } if (hi - lo) as usize > SHORT),
+            _ => false,
+        }
+    }
+
     /// Whether the whole text is in the language.
     pub fn matches(&mut self, id: Language, text: &str) -> bool {
-        // Where no part sees another, parts are asked one by one, and lists as they are: no state is built.
-        match self.node(id) {
-            _ if self.facts(id).looks => {}
-            &Node::Not(inner) => {
-                return self.can_write(text) && !self.matches(inner, text);
+        // A long list is asked as it is, as each step through it would build a state; everything else has states anyway.
+        if !self.facts(id).looks {
+            match self.node(id) {
+                &Node::Not(inner) if self.is_long_list(inner) => {
+                    return self.can_write(text) && !self.matches(inner, text);
+                }
+                Node::And(items) if items.iter().any(|&item| self.is_long_list(item)) => {
+                    let items = items.clone();
+                    return items.iter().all(|&item| self.matches(item, text));
+                }
+                Node::Texts { list, lo, hi, depth } if self.is_long_list(id) => {
+                    return self.lists[*list as usize].has(*lo, *hi, *depth, text);
+                }
+                _ => {}
             }
-            Node::And(items) | Node::Union(items) => {
-                let all = matches!(self.node(id), Node::And(_));
-                let items = items.clone();
-                return if all {
-                    items.iter().all(|&item| self.matches(item, text))
-                } else {
-                    items.iter().any(|&item| self.matches(item, text))
-                };
-            }
-            Node::Texts { list, lo, hi, depth } => return self.lists[*list as usize].has(*lo, *hi, *depth, text),
-            _ => {}
         }
         let mut at = id;
         for c in text.chars() {

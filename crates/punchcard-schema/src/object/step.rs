@@ -119,6 +119,9 @@ impl Algebra {
 
     /// Whether a member of this name can change the residual.
     pub(super) fn touches(&mut self, f: Formula, name: Name) -> bool {
+        if let Node::Member { keys: Keys::One(other), .. } = self.formulas.node(f) {
+            return *other == name;
+        }
         if let Some(names) = self.single_names(f) {
             return names.contains_key(&name);
         }
