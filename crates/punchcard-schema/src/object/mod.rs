@@ -206,6 +206,7 @@ impl Algebra {
         let touched = self.touches(state.residual, name);
         for (value, next) in self.object_steps(state, name)? {
             let as_before = !touched && next.residual == state.residual && next.place == state.place;
+            self.stays_complete(state, next);
             if self.is_satisfiable(value)? && (as_before || self.object_is_viable(next)?) {
                 moves.push((value, next));
             }

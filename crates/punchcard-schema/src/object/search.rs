@@ -194,6 +194,18 @@ impl Algebra {
         Ok(Some(have >= wanted.least))
     }
 
+    /// With the usual residual, what can come can still come after one of the members.
+    pub(super) fn stays_complete(&mut self, state: ObjectState, next: ObjectState) {
+        let anywhere = |state| ObjectState { place: 0, ..state };
+        if state.residual != next.residual
+            && self.objects.complete.contains_key(&anywhere(state))
+            && self.first_wanted(state.spec, state.residual).is_some()
+            && let Some(first) = self.first_wanted(next.spec, next.residual)
+        {
+            self.objects.complete.insert(anywhere(next), first.unwrap_or(u32::MAX));
+        }
+    }
+
     /// Names that are spoken of, may still come, and need not.
     pub(super) fn optional_names(&self, state: ObjectState, wanted: &Wanted) -> Vec<Name> {
         let spec = &self.specs[state.spec as usize];
