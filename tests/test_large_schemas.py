@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -51,7 +52,38 @@ def wide(count: int) -> dict[str, Any]:
     }
 
 
-GROWING = {"oneOf with a tag": tagged, "positions": positions, "properties": wide}
+def implications(count: int) -> dict[str, Any]:
+    names = [f"name{i}" for i in range(count)]
+    chain = {a: [b] for a, b in itertools.pairwise(names)}
+    return {"properties": dict.fromkeys(names, True), "dependentRequired": chain, "additionalProperties": False}
+
+
+def conditions(count: int) -> dict[str, Any]:
+    parts = [
+        {
+            "if": {"properties": {"kind": {"const": f"kind{i}"}}},
+            "then": {"properties": {"size": {"minimum": i}}, "required": ["size"]},
+        }
+        for i in range(count)
+    ]
+    kind = {"enum": [f"kind{i}" for i in range(count)]}
+    return {"properties": {"kind": kind}, "required": ["kind"], "type": "object", "allOf": parts}
+
+
+def patterns(count: int) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "patternProperties": {f"^p{i}_": {"type": "integer", "minimum": i} for i in range(count)},
+        "additionalProperties": False,
+    }
+
+
+GROWING = {
+    "oneOf with a tag": tagged,
+    "positions": positions,
+    "properties": wide,
+    "patterns": patterns,
+}
 
 
 @pytest.mark.parametrize("make", GROWING.values(), ids=GROWING)
@@ -62,6 +94,95 @@ def test_memory_grows_with_the_size_of_the_schema(make: Any) -> None:
         return grammar.memory_size_bytes
 
     assert size(1200) < 6 * size(300)
+
+
+def test_memory_hardly_grows_with_the_members_of_a_wide_object() -> None:
+    schema = wide(2000) | {"required": []}
+    grammar = COMPILER.compile_json_schema(schema)
+    assert accepts(grammar, {"name0": 0})
+    before = grammar.memory_size_bytes
+    for i in range(1, 2000, 100):
+        assert accepts(grammar, {f"name{i}": i})
+    assert grammar.memory_size_bytes < 2 * before
+
+
+SHUFFLED = [f"name{i * 77 % 200}" for i in range(200)]
+
+
+@pytest.mark.parametrize("order", ["declared", "any"])
+@pytest.mark.parametrize("required", [[], [SHUFFLED[30]], [SHUFFLED[150], SHUFFLED[151]], ["other", SHUFFLED[120]]])
+@pytest.mark.parametrize("before", [[], [3], [3, 10, 29], [5, 30, 31, 100]])
+def test_names_that_may_come_next_in_a_wide_object(order: str, required: list[str], before: list[int]) -> None:
+    impossible = {SHUFFLED[i] for i in range(0, 200, 9) if i != 30 and i < 110}
+    schema = {
+        "type": "object",
+        "properties": {name: name not in impossible for name in SHUFFLED},
+        "required": required,
+        "patternProperties": {"^o": {"type": "integer"}},
+        "additionalProperties": False,
+    }
+    grammar = COMPILER.compile_json_schema(schema, property_order=order)
+    done = [SHUFFLED[i] for i in before]
+    text = "{" + "".join(f'"{name}": 1, ' for name in done)
+    last = max(before, default=-1)
+    wanted = [SHUFFLED.index(name) for name in required if name in SHUFFLED and name not in done]
+
+    def may_come(name: str) -> bool:
+        if order == "any":
+            return name not in done
+        place = SHUFFLED.index(name) if name in SHUFFLED else len(SHUFFLED)
+        return last < place <= min(wanted, default=len(SHUFFLED))
+
+    is_possible = order == "any" or all(place > last for place in wanted)
+    for name in [*SHUFFLED, "other", "o", "name", "name200"]:
+        is_name = name[:1] == "o" or (name in SHUFFLED and name not in impossible)
+        expected = is_possible and not impossible.intersection(done) and is_name and may_come(name)
+        matcher = GrammarMatcher(grammar)
+        assert matcher.accept_string(text + f'"{name}"') == expected, name
+
+
+def test_wide_objects_with_names_that_no_token_can_write() -> None:
+    tokens = [bytes([byte]) for byte in range(256) if byte != ord("7")]
+    info = punchcard.TokenizerInfo.from_vocab([*tokens, b"<end>"], eos_token_ids=[255], special_token_ids=[255])
+    grammar = GrammarCompiler(info).compile_json_schema(wide(200) | {"required": []})
+    assert accepts(grammar, {"name68": 1, "name80": 1})
+    assert not accepts(grammar, {"name80": 1, "name68": 1})
+    assert not GrammarMatcher(grammar).accept_string('{"name80": 1, "name1": ')
+
+
+def test_chains_of_implications() -> None:
+    grammar = COMPILER.compile_json_schema(implications(150))
+    assert accepts(grammar, {f"name{i}": 0 for i in range(140, 150)})
+    assert accepts(grammar, {})
+    assert not GrammarMatcher(grammar).accept_string('{"name70": 0, "name72"')
+    assert not GrammarMatcher(grammar).accept_string('{"name70": 0}')
+
+
+def test_conditions_by_kind() -> None:
+    grammar = COMPILER.compile_json_schema(conditions(60), property_order="any")
+    assert accepts(grammar, {"kind": "kind40", "size": 40})
+    assert not accepts(grammar, {"kind": "kind40", "size": 39})
+    assert accepts(grammar, {"size": 39, "kind": "kind39"})
+    assert not accepts(grammar, {"kind": "kind40"})
+
+
+def test_patterns_of_names_that_meet_and_that_do_not() -> None:
+    schema = patterns(300)
+    schema["patternProperties"] |= {"^p7": {"multipleOf": 5}, "x$": {"multipleOf": 7}, "^p71_y": {"maximum": 100}}
+    schema["properties"] = {"p71_yes": {"type": "integer"}}
+    grammar = COMPILER.compile_json_schema(schema)
+    assert accepts(grammar, {"p71_a": 75, "p71_x": 105, "p8_": 8, "zx": 7, "p7_": 10})
+    for other in [
+        {"p71_a": 76},
+        {"p71_x": 75},
+        {"p71_y": 105},
+        {"p71_yes": 105},
+        {"zx": 8},
+        {"p300_": 300},
+        {"p8_": 7},
+    ]:
+        assert not accepts(grammar, other), other
+    assert accepts(grammar, {"p71_yes": 75, "p71_y": 75})
 
 
 def test_tags_keep_alternatives_apart() -> None:

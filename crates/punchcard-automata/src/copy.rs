@@ -49,10 +49,7 @@ impl Languages {
                 let body = self.copy_with(from, *body, known);
                 self.repeat(body, *min, *max)
             }
-            Node::Texts { list, lo, hi, depth } => {
-                let texts = &from.lists[*list as usize][*lo as usize..*hi as usize];
-                self.texts(texts.iter().map(|text| &text[*depth as usize..]))
-            }
+            Node::Texts { list, lo, hi, depth } => self.texts(from.lists[*list as usize].rests(*lo, *hi, *depth)),
             Node::Residue { modulus, remainder, after_point, places } => {
                 self.residue(modulus.clone(), remainder.clone(), *after_point, *places)
             }

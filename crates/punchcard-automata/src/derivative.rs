@@ -255,16 +255,11 @@ impl Languages {
                 out.chars.push(u32::from(b'.'));
             }
             Node::Texts { list, lo, hi, depth } => {
-                let (list, depth) = (&self.lists[*list as usize], *depth as usize);
-                let mut at = *lo as usize;
-                while at < *hi as usize {
-                    match list[at][depth..].chars().next() {
-                        Some(c) => {
-                            out.chars.push(c as u32);
-                            at += list[at..*hi as usize].partition_point(|t| t[depth..].chars().next() <= Some(c));
-                        }
-                        None => at += 1,
-                    }
+                let (mut texts, depth) = (self.lists[*list as usize].slice(*lo, *hi), *depth as usize);
+                while let Some(first) = texts.first() {
+                    let next = first[depth..].chars().next();
+                    out.chars.extend(next.map(u32::from));
+                    texts = &texts[texts.partition_point(|t| t[depth..].chars().next() <= next)..];
                 }
             }
         }
@@ -396,7 +391,7 @@ impl Languages {
             }
             &Node::Texts { list, lo, hi, depth } => {
                 let Some(next) = char::from_u32(c) else { return };
-                let (texts, d) = (&self.lists[list as usize][lo as usize..hi as usize], depth as usize);
+                let (texts, d) = (self.lists[list as usize].slice(lo, hi), depth as usize);
                 let first = texts.partition_point(|t| t[d..].chars().next() < Some(next));
                 let last = texts.partition_point(|t| t[d..].chars().next() <= Some(next));
                 self.texts_node(list, lo + first as u32, lo + last as u32, depth + next.len_utf8() as u32)

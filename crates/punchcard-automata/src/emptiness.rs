@@ -78,6 +78,21 @@ impl Languages {
         Ok(Some(text))
     }
 
+    /// How all texts of the language begin, as far as that is easy to see.
+    pub fn beginning(&mut self, id: Language) -> String {
+        const MOST: usize = 64;
+        let (mut at, mut text) = (id, String::new());
+        while !self.is_nullable(at) && text.len() < MOST {
+            let transitions = self.transitions(at);
+            let mut ways = transitions.over(0, crate::charset::MAX).filter(|&(.., target)| target != Language::EMPTY);
+            let (Some((c, last, target)), None) = (ways.next(), ways.next()) else { break };
+            let Some(c) = char::from_u32(c).filter(|_| c == last) else { break };
+            text.push(c);
+            at = target;
+        }
+        text
+    }
+
     /// Whether every beginning of a text of the language can be continued in infinitely many ways. `false` also if it takes
     /// many states to find out.
     pub fn is_endless(&mut self, id: Language) -> Result<bool, LimitExceeded> {

@@ -6,6 +6,7 @@
 use crate::charset::CharSet;
 use crate::derivative::{Memory, Transitions};
 use crate::machine::Machine;
+use crate::texts::{List, SHORT};
 use hashbrown::HashMap;
 use num_bigint::BigUint;
 use num_integer::Integer;
@@ -122,8 +123,10 @@ pub struct Languages {
     ids: FxMap<Node, Language>,
     pub(crate) sets: Vec<CharSet>,
     set_ids: FxMap<CharSet, u32>,
-    pub(crate) lists: Vec<Arc<[Box<str>]>>,
+    pub(crate) lists: Vec<List>,
     list_ids: FxMap<Arc<[Box<str>]>, u32>,
+    /// Selections of the texts of a list.
+    selection_ids: FxMap<(u32, Arc<[u64]>), u32>,
     pub(crate) machines: Vec<Arc<dyn Machine>>,
     /// Hashes of their names.
     pub(crate) machine_prints: Vec<u64>,
@@ -169,6 +172,7 @@ impl Languages {
             set_ids: FxMap::default(),
             lists: Vec::new(),
             list_ids: FxMap::default(),
+            selection_ids: FxMap::default(),
             machines: Vec::new(),
             machine_prints: Vec::new(),
             transitions: Vec::new(),
@@ -212,7 +216,8 @@ impl Languages {
     pub fn memory_size(&self) -> usize {
         let transitions: usize = self.transitions.iter().flatten().map(|t| t.memory_size()).sum();
         let sets: usize = self.sets.iter().map(|s| 16 * s.ranges().len() + 32).sum();
-        self.nodes.len() * 160 + transitions + sets + 24 * self.steps.len()
+        let lists: usize = self.lists.iter().map(List::memory_size).sum();
+        self.nodes.len() * 160 + transitions + sets + lists + 24 * self.steps.len()
     }
 
     pub(crate) fn node(&self, id: Language) -> &Node {
@@ -305,9 +310,7 @@ impl Languages {
             Node::Not(a) => self.prints.get(a.index()).hash(&mut h),
             Node::Repeat(a, min, max) => (self.fingerprint(*a), min, max).hash(&mut h),
             Node::Texts { list, lo, hi, depth } => {
-                for text in &self.lists[*list as usize][*lo as usize..*hi as usize] {
-                    text.as_bytes()[*depth as usize..].hash(&mut h);
-                }
+                self.lists[*list as usize].hash(*lo, *hi, *depth, &mut h);
             }
             Node::Residue { .. } => node.hash(&mut h),
             Node::Look(look, a) => (look, self.fingerprint(*a)).hash(&mut h),
@@ -395,14 +398,11 @@ impl Languages {
                 }
             }
             Node::Texts { list, lo, hi, depth } => {
-                let texts = &self.lists[*list as usize][*lo as usize..*hi as usize];
-                let depth = *depth as usize;
-                Facts {
-                    nullable: texts[0].len() == depth,
-                    min_len: texts.iter().map(|t| t[depth..].chars().count()).min().unwrap_or(0) as u32,
-                    max_len: texts.iter().map(|t| t[depth..].chars().count()).max().unwrap_or(0) as u32,
-                    ..base
-                }
+                let list = &self.lists[*list as usize];
+                let (min_len, max_len) = list.bounds(*lo, *hi, *depth);
+                // The first text of a slice is always one of the language.
+                let nullable = list.slice(*lo, *hi)[0].len() == *depth as usize;
+                Facts { nullable, min_len, max_len, ..base }
             }
             Node::Residue { modulus, remainder, after_point, places } => {
                 let min_len = residue_distance(modulus, remainder, *after_point, *places);
@@ -500,7 +500,7 @@ impl Languages {
         let (id, len) = {
             let list: Arc<[Box<str>]> = list.into();
             let id = *self.list_ids.entry(list.clone()).or_insert_with(|| {
-                self.lists.push(list.clone());
+                self.lists.push(List::new(list.clone()));
                 (self.lists.len() - 1) as u32
             });
             (id, list.len() as u32)
@@ -508,11 +508,42 @@ impl Languages {
         self.texts_node(id, 0, len, 0)
     }
 
+    /// Those texts of a language that was built by `texts` whose bits are set, in their order.
+    pub fn select(&mut self, texts: Language, bits: impl Into<Arc<[u64]>>) -> Language {
+        let &Node::Texts { list, lo: 0, depth: 0, .. } = self.node(texts) else { return texts };
+        let bits: Arc<[u64]> = bits.into();
+        let len = self.lists[list as usize].len();
+        debug_assert!(bits.len() == len.div_ceil(64));
+        let key = (list, bits);
+        let id = match self.selection_ids.get(&key) {
+            Some(&id) => id,
+            None => {
+                let id = self.lists.len() as u32;
+                self.lists.push(self.lists[list as usize].select(key.1.clone()));
+                self.weight += key.1.len() / 16;
+                self.selection_ids.insert(key, id);
+                id
+            }
+        };
+        self.texts_node(id, 0, len as u32, 0)
+    }
+
     pub(crate) fn texts_node(&mut self, list: u32, lo: u32, hi: u32, depth: u32) -> Language {
+        // Of selections with so few texts those that are equal should be one language.
+        const FEW: usize = 32;
+        let (mut lo, mut hi) = (lo, hi);
+        let all = &self.lists[list as usize];
+        if all.is_selection() {
+            (lo, hi) = all.shrink(lo, hi);
+            if all.rests(lo, hi, depth).nth(FEW).is_none() {
+                let rests = all.rests(lo, hi, depth).map(Into::into).collect();
+                return self.sorted_texts(rests);
+            }
+        }
         if lo == hi {
             return Language::EMPTY;
         }
-        if hi - lo == 1 && self.lists[list as usize][lo as usize].len() == depth as usize {
+        if hi - lo == 1 && all.slice(lo, hi)[0].len() == depth as usize {
             return Language::EPSILON;
         }
         self.intern(Node::Texts { list, lo, hi, depth })
@@ -523,9 +554,7 @@ impl Languages {
         match self.node(id) {
             Node::Empty => Some(Vec::new()),
             Node::Epsilon => Some(vec![""]),
-            Node::Texts { list, lo, hi, depth } => Some(
-                self.lists[*list as usize][*lo as usize..*hi as usize].iter().map(|t| &t[*depth as usize..]).collect(),
-            ),
+            Node::Texts { list, lo, hi, depth } => Some(self.lists[*list as usize].rests(*lo, *hi, *depth).collect()),
             _ => None,
         }
     }
@@ -726,23 +755,29 @@ impl Languages {
 
     /// A finite list of texts in an intersection: try each text on the rest, and no intersection is left.
     fn filter_texts(&mut self, list: &[Language]) -> Option<Language> {
-        const MOST: usize = 20_000;
-        let (at, texts) = list
-            .iter()
-            .enumerate()
-            .filter_map(|(at, &i)| Some((at, self.as_texts(i)?)))
-            .min_by_key(|(_, t)| t.len())?;
-        if texts.len() > MOST {
+        const MOST: u32 = 20_000;
+        let (_, at) = list.iter().filter_map(|&i| Some((self.slice_len(i)?, i))).min()?;
+        if self.slice_len(at)? > MOST {
             return None;
         }
-        let mut texts: Vec<Box<str>> = texts.into_iter().map(Into::into).collect();
+        let mut texts: Vec<Box<str>> = self.as_texts(at)?.into_iter().map(Into::into).collect();
         let before = texts.len();
-        for (i, &other) in list.iter().enumerate() {
-            if i != at {
+        for &other in list {
+            if other != at {
                 texts.retain(|text| self.matches(other, text));
             }
         }
-        if texts.len() == before { Some(list[at]) } else { Some(self.sorted_texts(texts)) }
+        if texts.len() == before { Some(at) } else { Some(self.sorted_texts(texts)) }
+    }
+
+    /// How many texts there are at most, if the language is a list of them.
+    fn slice_len(&self, id: Language) -> Option<u32> {
+        match self.node(id) {
+            Node::Empty => Some(0),
+            Node::Epsilon => Some(1),
+            Node::Texts { lo, hi, .. } => Some(hi - lo),
+            _ => None,
+        }
     }
 
     /// Runs of one set each, and nothing else: again a run.
@@ -856,8 +891,33 @@ impl Languages {
         }
     }
 
+    /// Whether the language is a list of many texts, or its complement.
+    fn is_long_list(&self, id: Language) -> bool {
+        match *self.node(id) {
+            Node::Texts { lo, hi, .. } => (hi - lo) as usize > SHORT,
+            Node::Not(inner) => matches!(*self.node(inner), Node::Texts { lo, hi, .. } if (hi - lo) as usize > SHORT),
+            _ => false,
+        }
+    }
+
     /// Whether the whole text is in the language.
     pub fn matches(&mut self, id: Language, text: &str) -> bool {
+        // A long list is asked as it is, as each step through it would build a state; everything else has states anyway.
+        if !self.facts(id).looks {
+            match self.node(id) {
+                &Node::Not(inner) if self.is_long_list(inner) => {
+                    return self.can_write(text) && !self.matches(inner, text);
+                }
+                Node::And(items) if items.iter().any(|&item| self.is_long_list(item)) => {
+                    let items = items.clone();
+                    return items.iter().all(|&item| self.matches(item, text));
+                }
+                Node::Texts { list, lo, hi, depth } if self.is_long_list(id) => {
+                    return self.lists[*list as usize].has(*lo, *hi, *depth, text);
+                }
+                _ => {}
+            }
+        }
         let mut at = id;
         for c in text.chars() {
             at = self.step(at, c as u32);

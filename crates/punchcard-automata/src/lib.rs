@@ -30,6 +30,7 @@ mod number_machine;
 mod number_set;
 mod number_side;
 pub mod pattern;
+mod texts;
 
 pub use alphabet::Alphabet;
 pub use charset::CharSet;

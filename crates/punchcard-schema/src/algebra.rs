@@ -157,6 +157,15 @@ impl Algebra {
         if let Some(shape) = self.shapes.get(&f) {
             return Ok(shape.clone());
         }
+        // Schemas at many places that say the same have one shape.
+        if let &Node::Schema { at, scope } = self.formulas.node(f) {
+            let body = self.compile_schema(at, scope)?;
+            if !matches!(self.formulas.node(body), Node::Schema { .. }) {
+                let shape = self.shape(body)?;
+                self.shapes.insert(f, shape.clone());
+                return Ok(shape);
+            }
+        }
         let mut words = Vec::new();
         for (t, word) in [(Type::Null, "null"), (Type::False, "false"), (Type::True, "true")] {
             if self.restrict(f, t)? != Formula::FALSE {

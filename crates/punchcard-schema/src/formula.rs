@@ -343,28 +343,64 @@ impl Formulas {
     /// nothing of the kind is in the sorted list.
     fn absorb(&mut self, list: &[Formula], all: bool) -> Option<Vec<Formula>> {
         let holds = |f: &Formula| list.binary_search(f).is_ok();
-        let is_denied = |f: &Formula| match self.node(*f) {
-            Node::Not(inner) => holds(inner),
-            _ => self.ids.get(&Node::Not(*f)).is_some_and(holds),
-        };
-        // What is left of such an item; nothing if it is absorbed.
-        let mut simpler: Vec<(Formula, Option<Vec<Formula>>)> = Vec::new();
-        for &item in list {
-            let (Node::Or(inner) | Node::And(inner)) = self.node(item) else { continue };
-            if inner.iter().any(holds) {
-                simpler.push((item, None));
-            } else if inner.iter().any(is_denied) {
-                simpler.push((item, Some(inner.iter().copied().filter(|f| !is_denied(f)).collect())));
-            }
-        }
-        if simpler.is_empty() {
+        let is_decided = |f: &Formula| holds(f) || self.denial(*f).is_some_and(|denial| holds(&denial));
+        if !list.iter().any(|&item| self.parts(item).iter().any(is_decided)) {
             return None;
         }
-        let mut out: Vec<Formula> = list.iter().copied().filter(|f| !simpler.iter().any(|(g, _)| f == g)).collect();
-        for rest in simpler.into_iter().filter_map(|(_, rest)| rest) {
-            out.push(self.combine(rest, !all));
+        // What makes one item simpler may make others simpler in turn: each is looked at again only for what it holds.
+        let mut held: FxMap<Formula, ()> = list.iter().map(|&item| (item, ())).collect();
+        let mut within: FxMap<Formula, Vec<Formula>> = FxMap::default();
+        for &item in list {
+            self.parts(item).iter().for_each(|&part| within.entry(part).or_default().push(item));
         }
-        Some(out)
+        let mut todo = list.to_vec();
+        while let Some(f) = todo.pop() {
+            if !held.contains_key(&f) {
+                continue;
+            }
+            within.get(&f).into_iter().flatten().for_each(|item| {
+                held.remove(item);
+            });
+            let denied = self.denial(f).and_then(|denial| within.remove(&denial)).unwrap_or_default();
+            for item in denied.into_iter().filter(|&item| item != f) {
+                if held.remove(&item).is_none() {
+                    continue;
+                }
+                let is_left = |f: &Formula| !self.denial(*f).is_some_and(|denial| held.contains_key(&denial));
+                let rest: Vec<Formula> = self.parts(item).iter().copied().filter(is_left).collect();
+                let rest = self.combine(rest, !all);
+                let rests = match self.node(rest) {
+                    Node::And(items) if all => items.to_vec(),
+                    Node::Or(items) if !all => items.to_vec(),
+                    _ => vec![rest],
+                };
+                for rest in rests {
+                    let parts = self.parts(rest);
+                    if parts.iter().any(|part| held.contains_key(part)) || held.insert(rest, ()).is_some() {
+                        continue;
+                    }
+                    parts.iter().for_each(|&part| within.entry(part).or_default().push(rest));
+                    todo.push(rest);
+                }
+            }
+        }
+        Some(held.into_keys().collect())
+    }
+
+    /// The parts of an "or" within an "and", or the other way round.
+    fn parts(&self, f: Formula) -> &[Formula] {
+        match self.node(f) {
+            Node::Or(parts) | Node::And(parts) => parts,
+            _ => &[],
+        }
+    }
+
+    /// The complement of an atom, if there is such a formula.
+    fn denial(&self, f: Formula) -> Option<Formula> {
+        match self.node(f) {
+            Node::Not(inner) => Some(*inner),
+            _ => self.ids.get(&Node::Not(f)).copied(),
+        }
     }
 
     /// The constants of `Among` (`true`) or of its negation.

@@ -86,12 +86,43 @@ impl Algebra {
         if let Some(language) = self.integer_range(f) {
             return Ok(language);
         }
+        let items: Vec<Formula> = match self.formulas.node(f) {
+            Node::And(items) => items.to_vec(),
+            _ => vec![f],
+        };
+        if let Some((at, language)) = items.iter().enumerate().find_map(|(at, &i)| Some((at, self.whole_numbers(i)?))) {
+            let others = self.formulas.and([&items[..at], &items[at + 1..]].concat());
+            let others = self.by_value(others)?;
+            return Ok(self.languages.and([language, others]));
+        }
         let by_value = self.by_value(f)?;
         if !self.is_whole(f) {
             return Ok(by_value);
         }
         let integers = self.languages.plain_integers();
         Ok(self.languages.and([by_value, integers]))
+    }
+
+    /// Whole numbers that are listed, as a list of texts.
+    fn whole_numbers(&mut self, f: Formula) -> Option<Language> {
+        // Longer ones are sequences of parts.
+        const MOST_DIGITS: usize = 400;
+        let items = match self.formulas.node(f) {
+            Node::Or(items) => items,
+            _ => std::slice::from_ref(&f),
+        };
+        let mut texts = Vec::with_capacity(items.len());
+        for &item in items {
+            match self.formulas.node(item) {
+                Node::Number(NumberAtom::Equal(value))
+                    if value.is_integer() && value.exponent().unsigned_abs() < MOST_DIGITS as u64 =>
+                {
+                    texts.push(value.to_string());
+                }
+                _ => return None,
+            }
+        }
+        texts.iter().all(|text| text.len() <= MOST_DIGITS).then(|| self.languages.texts(texts.iter().map(|t| &**t)))
     }
 
     /// The plain spellings of the numbers in the formula, `1.0` beside `1`.

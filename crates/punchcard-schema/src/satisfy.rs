@@ -7,7 +7,7 @@
 use crate::algebra::Algebra;
 use crate::array::ArrayState;
 use crate::error::SchemaError;
-use crate::formula::{Formula, FxMap, Type};
+use crate::formula::{Formula, FxMap, Node, Type};
 use crate::object::ObjectState;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -139,6 +139,11 @@ impl Algebra {
     }
 
     fn search_value(&mut self, f: Formula) -> Result<bool, SchemaError> {
+        // Schemas at many places that say the same are one question.
+        if let &Node::Schema { at, scope } = self.formulas.node(f) {
+            let body = self.compile_schema(at, scope)?;
+            return self.is_satisfiable(body);
+        }
         for t in [Type::Null, Type::False, Type::True] {
             if self.restrict(f, t)? != Formula::FALSE {
                 return Ok(true);

@@ -4,7 +4,7 @@
 use crate::algebra::Algebra;
 use crate::constant::{Const, Constants};
 use crate::error::SchemaError;
-use crate::formula::{Formula, FxMap, Type};
+use crate::formula::{Formula, FxMap, Node, Type};
 
 impl Algebra {
     /// Values for which a step need not be taken: all but those of the formula, if that is easy to tell, else any.
@@ -46,14 +46,56 @@ impl Algebra {
         let mut out = Vec::with_capacity(left.len() * right.len());
         for (v, r) in left {
             for &(w, s) in right {
-                let value = self.formulas.and([v, w]);
+                let value = if many { self.both(v, w)? } else { self.formulas.and([v, w]) };
                 let rest = self.formulas.and([r, s]);
-                if value != Formula::FALSE && rest != Formula::FALSE && (!many || !self.is_absurd(value)?) {
+                if value != Formula::FALSE && rest != Formula::FALSE {
                     out.push((value, rest));
                 }
             }
         }
         Ok(self.merge_steps(out))
+    }
+
+    /// Both of two formulas; no value at all if that is easy to see.
+    pub(crate) fn both(&mut self, f: Formula, g: Formula) -> Result<Formula, SchemaError> {
+        for (few, other) in [(f, g), (g, f)] {
+            if let Some(is_in) = self.decides(few, other) {
+                return Ok(if is_in { few } else { Formula::FALSE });
+            }
+        }
+        let both = self.formulas.and([f, g]);
+        Ok(if self.is_absurd(both)? { Formula::FALSE } else { both })
+    }
+
+    /// Whether a formula holds for each of a few texts, or for none. `None` if it is another case.
+    fn decides(&mut self, few: Formula, f: Formula) -> Option<bool> {
+        const FEW: usize = 4;
+        let &Node::Text(language) = self.formulas.node(few) else { return None };
+        let texts = self.languages.as_texts(language).filter(|texts| (1..=FEW).contains(&texts.len()))?;
+        let texts: Vec<String> = texts.into_iter().map(String::from).collect();
+        let f = self.flat(f)?;
+        let first = self.text_satisfies(f, &texts[0])?;
+        texts[1..].iter().all(|text| self.text_satisfies(f, text) == Some(first)).then_some(first)
+    }
+
+    fn text_satisfies(&mut self, f: Formula, text: &str) -> Option<bool> {
+        Some(match self.formulas.node(f) {
+            Node::True => true,
+            Node::False | Node::Number(_) => false,
+            Node::Types(types) => types.has(Type::String),
+            &Node::Text(language) => self.languages.matches(language, text),
+            &Node::Not(inner) => !self.text_satisfies(inner, text)?,
+            Node::And(items) | Node::Or(items) => {
+                let all = matches!(self.formulas.node(f), Node::And(_));
+                for item in items.clone() {
+                    if self.text_satisfies(item, text)? != all {
+                        return Some(!all);
+                    }
+                }
+                all
+            }
+            _ => return None,
+        })
     }
 
     /// Joins the residuals of equal values, and the values of equal residuals.

@@ -30,8 +30,8 @@ impl Algebra {
             let mut finer = Vec::with_capacity(cells.len() + 1);
             for cell in cells {
                 for part in [value, outside] {
-                    let part = self.formulas.and([cell, part]);
-                    if !self.is_absurd(part)? {
+                    let part = self.both(cell, part)?;
+                    if part != Formula::FALSE {
                         finer.push(part);
                     }
                 }
@@ -46,8 +46,7 @@ impl Algebra {
         for cell in cells {
             let mut answers = FxMap::default();
             for &value in &values {
-                let both = self.formulas.and([cell, value]);
-                answers.insert(value, !self.is_absurd(both)?);
+                answers.insert(value, self.both(cell, value)? != Formula::FALSE);
             }
             let case = self.decide_member(all, key, Some(&answers));
             let present = self.formulas.member(Keys::One(key), cell);

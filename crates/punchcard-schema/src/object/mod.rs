@@ -7,6 +7,7 @@
 //! schema itself negates.
 
 mod discriminate;
+mod listed;
 mod names;
 mod search;
 mod spec;
@@ -16,6 +17,7 @@ use crate::algebra::Algebra;
 use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, Name};
 use crate::options::PropertyOrder;
+use listed::Listed;
 use punchcard_automata::Language;
 use spec::NameClass;
 pub use spec::ObjectSpec;
@@ -46,6 +48,9 @@ pub struct Memory {
     values: FxMap<(u32, Name), Formula>,
     moves: FxMap<(ObjectState, Name), Arc<[Move]>>,
     names: FxMap<ObjectState, Language>,
+    listed: FxMap<u32, Listed>,
+    /// Of usual residuals: the place of the first declared name that must come.
+    first_wanted: FxMap<(u32, Formula), Option<Option<u32>>>,
     special: FxMap<(u32, u32), Language>,
     open: FxMap<ObjectState, bool>,
     steps: FxMap<(Formula, Name), Steps>,
@@ -68,6 +73,8 @@ impl Default for Memory {
             values: FxMap::default(),
             moves: FxMap::default(),
             names: FxMap::default(),
+            listed: FxMap::default(),
+            first_wanted: FxMap::default(),
             special: FxMap::default(),
             open: FxMap::default(),
             steps: FxMap::default(),
@@ -138,10 +145,10 @@ impl Algebra {
         }
         let spec = self.specs[spec_id as usize].clone();
         let mut parts = spec.by_name.get(&name).cloned().unwrap_or_default();
-        for &(names, value) in &spec.by_pattern {
-            let text = self.formulas.text_of(name);
-            if self.languages.matches(names, text) {
-                parts.push(value);
+        let text = self.formulas.text_of(name);
+        for pattern in &spec.by_pattern {
+            if text.starts_with(&pattern.beginning) && self.languages.matches(pattern.names, text) {
+                parts.push(pattern.value);
             }
         }
         let value = self.formulas.and(parts);
@@ -164,7 +171,7 @@ impl Algebra {
             if end < state.place {
                 return Ok(Vec::new());
             }
-            residual = self.without(residual, &spec.order[state.place as usize..end as usize]);
+            residual = self.without(residual, state.spec, state.place..end);
             next = if place.is_some() { end + 1 } else { end };
         }
         if place.is_none() || !declared {
@@ -199,6 +206,7 @@ impl Algebra {
         let touched = self.touches(state.residual, name);
         for (value, next) in self.object_steps(state, name)? {
             let as_before = !touched && next.residual == state.residual && next.place == state.place;
+            self.stays_complete(state, next);
             if self.is_satisfiable(value)? && (as_before || self.object_is_viable(next)?) {
                 moves.push((value, next));
             }

@@ -1,5 +1,6 @@
 //! Which names the next member may have, and which of them are treated alike.
 
+use super::spec::may_meet;
 use super::{Move, NameClass, ObjectState};
 use crate::algebra::Algebra;
 use crate::error::SchemaError;
@@ -13,9 +14,18 @@ impl Algebra {
         if let Some(&known) = self.objects.names.get(&state) {
             return Ok(known);
         }
-        let (single, classes) = self.next_names(state)?;
-        let texts: Vec<String> = single.iter().map(|&n| self.formulas.text_of(n).to_string()).collect();
-        let mut parts = vec![self.languages.texts(texts.iter().map(String::as_str))];
+        let (single, classes) = match self.first_wanted(state.spec, state.residual) {
+            Some(wanted) => {
+                let single = self.listed_names(state, wanted)?;
+                let is_open = wanted.is_none() || self.options.property_order == PropertyOrder::Any;
+                (single, if is_open { self.next_classes(self.after_declared(state))? } else { Vec::new() })
+            }
+            None => {
+                let (single, classes) = self.next_names(state)?;
+                (self.languages.texts(single.iter().map(|&n| self.formulas.text_of(n))), classes)
+            }
+        };
+        let mut parts = vec![single];
         let spec = self.specs[state.spec as usize].clone();
         if !classes.is_empty() {
             let open = if classes.len() == spec.classes.len() {
@@ -43,17 +53,23 @@ impl Algebra {
         let spec = self.specs[state.spec as usize].clone();
         let open = match &*spec.classes {
             [class] if class.size.is_none() => {
-                let mut at = state;
-                if self.options.property_order == PropertyOrder::Declared {
-                    at.residual = self.without(at.residual, &spec.order[state.place as usize..]);
-                    at.place = spec.order.len() as u32;
-                }
+                let mut at = self.after_declared(state);
+                at.residual = self.without(at.residual, state.spec, state.place..at.place);
                 at.residual != Formula::FALSE && self.object_is_viable(at)? && self.class_may_come(at, class)?
             }
             _ => false,
         };
         self.objects.open.insert(state, open);
         Ok(open)
+    }
+
+    /// The state in which all declared names are done with, if they are in order.
+    fn after_declared(&self, state: ObjectState) -> ObjectState {
+        let place = match self.options.property_order {
+            PropertyOrder::Declared => self.specs[state.spec as usize].order.len() as u32,
+            _ => state.place,
+        };
+        ObjectState { place, ..state }
     }
 
     pub(super) fn minus_seen(&mut self, names: Language, seen: u32) -> Language {
@@ -78,8 +94,9 @@ impl Algebra {
             }
             if self.options.property_order == PropertyOrder::Declared {
                 // Whoever goes on without this name must be able to finish without it.
-                at.residual = self.without(at.residual, &[name]);
-                at.place = place as u32 + 1;
+                let next = place as u32 + 1;
+                at.residual = self.without(at.residual, state.spec, place as u32..next);
+                at.place = next;
                 if at.residual == Formula::FALSE || !self.object_is_viable(at)? {
                     open = false;
                     break;
@@ -93,13 +110,21 @@ impl Algebra {
                     single.push(name);
                 }
             }
-            for (i, class) in spec.classes.iter().enumerate() {
-                if self.has_fresh_name(class, state.seen)? && self.class_may_come(at, class)? {
-                    classes.push(i);
-                }
-            }
+            classes = self.next_classes(at)?;
         }
         Ok((single, classes))
+    }
+
+    /// The classes of names that may come next, after all declared names.
+    fn next_classes(&mut self, state: ObjectState) -> Result<Vec<usize>, SchemaError> {
+        let spec = self.specs[state.spec as usize].clone();
+        let mut classes = Vec::new();
+        for (i, class) in spec.classes.iter().enumerate() {
+            if self.has_fresh_name(class, state.seen)? && self.class_may_come(state, class)? {
+                classes.push(i);
+            }
+        }
+        Ok(classes)
     }
 
     /// Whether a fresh name of the class can be taken: any one stands for all of them.
@@ -137,11 +162,18 @@ impl Algebra {
         if let Some(&known) = self.objects.special.get(&key) {
             return known;
         }
+        // So many names are not listed anew for each that was seen.
+        const MANY: usize = 256;
         let spec = self.specs[state.spec as usize].clone();
+        let spoken = spec.spoken.iter().map(|name| &**name);
         let seen = self.objects.seen[state.seen as usize].iter().map(|&name| self.formulas.text_of(name));
-        let names: Vec<String> = seen.map(str::to_string).collect();
-        let names =
-            self.languages.texts(names.iter().map(|name| &**name).chain(spec.spoken.iter().map(|name| &**name)));
+        let names = if spec.spoken.len() < MANY || state.seen == 0 {
+            self.languages.texts(spoken.chain(seen))
+        } else {
+            let seen = self.languages.texts(seen);
+            let spoken = self.names_that_matter(ObjectState { seen: 0, ..state });
+            self.languages.union([spoken, seen])
+        };
         self.objects.special.insert(key, names);
         names
     }
@@ -159,6 +191,9 @@ impl Algebra {
         let beginning = if several { beginning() } else { String::new() };
         for (i, class) in spec.classes.iter().enumerate() {
             if several {
+                if !may_meet(&beginning, &class.beginning) {
+                    continue;
+                }
                 let rest = beginning.chars().fold(class.names, |rest, c| self.languages.step(rest, c as u32));
                 if !self.languages.is_viable(rest)? || self.class_moves(state, i as u32)?.is_empty() {
                     continue;
@@ -184,6 +219,10 @@ impl Algebra {
         }
         let mut kind = Vec::with_capacity(spec.classes.len());
         for class in &spec.classes {
+            if !may_meet(beginning, &class.beginning) {
+                kind.push(Language::EMPTY);
+                continue;
+            }
             let rest = beginning.chars().fold(class.names, |rest, c| self.languages.step(rest, c as u32));
             if rest != Language::EMPTY && class.size.is_some() {
                 return None;
@@ -201,7 +240,8 @@ impl Algebra {
         if known || self.seen_names(state, name).contains(&name) {
             return None;
         }
-        let class = spec.classes.iter().position(|class| self.languages.matches(class.names, name))?;
+        let has = |class: &NameClass| name.starts_with(&class.beginning) && self.languages.matches(class.names, name);
+        let class = spec.classes.iter().position(has)?;
         spec.classes[class].size.is_none().then_some(class as u32)
     }
 

@@ -194,12 +194,24 @@ impl Algebra {
         Ok(Some(have >= wanted.least))
     }
 
+    /// With the usual residual, what can come can still come after one of the members.
+    pub(super) fn stays_complete(&mut self, state: ObjectState, next: ObjectState) {
+        let anywhere = |state| ObjectState { place: 0, ..state };
+        if state.residual != next.residual
+            && self.objects.complete.contains_key(&anywhere(state))
+            && self.first_wanted(state.spec, state.residual).is_some()
+            && let Some(first) = self.first_wanted(next.spec, next.residual)
+        {
+            self.objects.complete.insert(anywhere(next), first.unwrap_or(u32::MAX));
+        }
+    }
+
     /// Names that are spoken of, may still come, and need not.
     pub(super) fn optional_names(&self, state: ObjectState, wanted: &Wanted) -> Vec<Name> {
         let spec = &self.specs[state.spec as usize];
         let names = spec.order.iter().chain(&spec.others).copied();
-        let is_wanted = |name: Name| wanted.members.iter().any(|&(other, _)| other == name);
-        names.filter(|&name| !self.is_gone(state, name) && !is_wanted(name)).collect()
+        let wanted: FxMap<Name, ()> = wanted.members.iter().map(|&(name, _)| (name, ())).collect();
+        names.filter(|name| !wanted.contains_key(name) && !self.is_gone(state, *name)).collect()
     }
 
     /// Members that complete an object that is known to have an example, in an order that is allowed. `None` if the

@@ -5,6 +5,8 @@ use crate::algebra::Algebra;
 use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, Keys, Name, Node, Type};
 use punchcard_automata::Language;
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// What a formula says of objects, apart from the residual.
@@ -18,7 +20,7 @@ pub struct ObjectSpec {
     /// Of every member with this name.
     pub(super) by_name: FxMap<Name, Vec<Formula>>,
     /// Of every member whose name is in the language.
-    pub(super) by_pattern: Vec<(Language, Formula)>,
+    pub(super) by_pattern: Vec<NamePattern>,
     /// The names that are not spoken of one by one, split so that all names of a class are treated alike.
     pub(super) classes: Vec<NameClass>,
     /// All names that are not spoken of one by one.
@@ -28,13 +30,54 @@ pub struct ObjectSpec {
     pub(super) initial: Formula,
 }
 
+/// What holds of every member whose name is in a language.
+#[derive(Debug)]
+pub(super) struct NamePattern {
+    pub(super) names: Language,
+    /// How all of its names begin.
+    pub(super) beginning: String,
+    pub(super) value: Formula,
+}
+
 #[derive(Debug)]
 pub(super) struct NameClass {
     pub(super) names: Language,
+    /// How all of its names begin.
+    pub(super) beginning: String,
     /// A name of the class, to find out how all of them are treated.
     pub(super) example: Name,
     /// How many names it has, if few.
     pub(super) size: Option<u32>,
+}
+
+/// Things of languages, by how all texts of each begin.
+#[derive(Debug)]
+struct ByBeginning<T>(BTreeMap<String, Vec<T>>);
+
+impl<T> Default for ByBeginning<T> {
+    fn default() -> Self {
+        ByBeginning(BTreeMap::new())
+    }
+}
+
+impl<T: Copy> ByBeginning<T> {
+    fn insert(&mut self, beginning: String, value: T) {
+        self.0.entry(beginning).or_default().push(value);
+    }
+
+    /// Those of languages that may have a text in common with one whose texts begin like this.
+    fn near(&self, beginning: &str) -> Vec<T> {
+        let shorter = (0..beginning.len()).filter(|&end| beginning.is_char_boundary(end));
+        let shorter = shorter.filter_map(|end| self.0.get(&beginning[..end]));
+        let longer = self.0.range::<str, _>((Bound::Included(beginning), Bound::Unbounded));
+        let longer = longer.take_while(|(other, _)| other.starts_with(beginning)).map(|(_, values)| values);
+        shorter.chain(longer).flatten().copied().collect()
+    }
+}
+
+/// Whether a text that begins like this may be among those that all have the same beginning.
+pub(super) fn may_meet(text: &str, beginning: &str) -> bool {
+    text.starts_with(beginning) || beginning.starts_with(text)
 }
 
 impl Algebra {
@@ -91,7 +134,8 @@ impl Algebra {
                     }
                     Node::Member { keys: Keys::In(names), value } => {
                         let value = self.formulas.not(value);
-                        spec.by_pattern.push((names, value));
+                        let beginning = self.languages.beginning(names);
+                        spec.by_pattern.push(NamePattern { names, beginning, value });
                     }
                     _ => rest.push(item),
                 },
@@ -149,30 +193,49 @@ impl Algebra {
         unspoken: Language,
         mut patterns: Vec<Language>,
     ) -> Result<Vec<NameClass>, SchemaError> {
-        let mut classes = vec![unspoken];
         patterns.sort_unstable();
         patterns.dedup();
-        for pattern in patterns {
-            let mut split = Vec::with_capacity(2 * classes.len());
-            for class in classes {
+        // Names of some pattern, split; each pattern is compared only with names that may begin like its own.
+        let mut classes: Vec<(Language, String)> = Vec::new();
+        let (mut classes_by, mut patterns_by) = (ByBeginning::<usize>::default(), ByBeginning::<Language>::default());
+        for &pattern in &patterns {
+            let beginning = self.languages.beginning(pattern);
+            for i in classes_by.near(&beginning) {
+                let class = classes[i].0;
                 let inside = self.languages.and([class, pattern]);
+                if !self.languages.is_viable(inside)? {
+                    continue;
+                }
                 let outside = self.languages.difference(class, pattern);
-                for part in [inside, outside] {
-                    if self.languages.is_viable(part)? {
-                        split.push(part);
-                    }
+                if self.languages.is_viable(outside)? {
+                    classes[i].0 = outside;
+                    let longer = if beginning.len() > classes[i].1.len() { &beginning } else { &classes[i].1 }.clone();
+                    classes_by.insert(longer.clone(), classes.len());
+                    classes.push((inside, longer));
                 }
             }
-            classes = split;
-            if classes.len() > self.options.limits.max_alternatives {
+            let others = self.languages.union(patterns_by.near(&beginning));
+            let fresh = self.languages.difference(pattern, others);
+            let fresh = self.languages.and([unspoken, fresh]);
+            if self.languages.is_viable(fresh)? {
+                classes_by.insert(beginning.clone(), classes.len());
+                classes.push((fresh, beginning.clone()));
+            }
+            patterns_by.insert(beginning, pattern);
+            if classes.len() > patterns.len() + self.options.limits.max_alternatives {
                 return Err(self.too_many_alternatives("overlapping property name patterns"));
             }
         }
+        let all = self.languages.union(patterns);
+        let rest = self.languages.difference(unspoken, all);
+        if self.languages.is_viable(rest)? {
+            classes.push((rest, String::new()));
+        }
         let mut out = Vec::with_capacity(classes.len());
-        for names in classes {
+        for (names, beginning) in classes {
             if let Some(example) = self.languages.example(names)? {
                 let size = self.languages.as_texts(names).map(|t| t.len() as u32);
-                out.push(NameClass { names, example: self.formulas.name(&example), size });
+                out.push(NameClass { names, beginning, example: self.formulas.name(&example), size });
             }
         }
         Ok(out)

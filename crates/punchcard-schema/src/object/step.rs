@@ -4,6 +4,7 @@ use super::Steps;
 use crate::algebra::Algebra;
 use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, Keys, Name, Node, Type};
+use std::ops::Range;
 use std::sync::Arc;
 
 impl Algebra {
@@ -118,6 +119,9 @@ impl Algebra {
 
     /// Whether a member of this name can change the residual.
     pub(super) fn touches(&mut self, f: Formula, name: Name) -> bool {
+        if let Node::Member { keys: Keys::One(other), .. } = self.formulas.node(f) {
+            return *other == name;
+        }
         if let Some(names) = self.single_names(f) {
             return names.contains_key(&name);
         }
@@ -161,21 +165,28 @@ impl Algebra {
         names
     }
 
-    /// The residual, given that none of these names will come.
-    pub(super) fn without(&mut self, f: Formula, names: &[Name]) -> Formula {
-        if names.is_empty() {
+    /// The residual, given that none of the declared names at these places will come.
+    pub(super) fn without(&mut self, f: Formula, spec: u32, places: Range<u32>) -> Formula {
+        if places.is_empty() || f == Formula::TRUE {
             return f;
         }
+        match self.first_wanted(spec, f) {
+            Some(first) if first.is_none_or(|first| first >= places.end) => return f,
+            Some(Some(first)) if places.contains(&first) => return Formula::FALSE,
+            _ => {}
+        }
+        let spec = self.specs[spec as usize].clone();
+        let is_gone = |name: &Name| spec.place.get(name).is_some_and(|place| places.contains(place));
         if let Some(spoken) = self.single_names(f)
-            && !names.iter().any(|name| spoken.contains_key(name))
+            && !spoken.keys().any(is_gone)
         {
             return f;
         }
         self.rewrite(f, &mut |a, atom| match a.formulas.node(atom) {
-            Node::Member { keys: Keys::One(name), .. } if names.contains(name) => Some(Formula::FALSE),
+            Node::Member { keys: Keys::One(name), .. } if is_gone(name) => Some(Formula::FALSE),
             Node::Among(t, list) => {
                 let (t, mut list) = (*t, list.to_vec());
-                list.retain(|&c| !a.constants.members(c).iter().any(|(name, _)| names.contains(name)));
+                list.retain(|&c| !a.constants.members(c).iter().any(|(name, _)| is_gone(name)));
                 Some(a.formulas.among(t, list))
             }
             _ => None,
