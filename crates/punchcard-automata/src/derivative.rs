@@ -111,7 +111,7 @@ impl Languages {
 
     /// The transitions of a list of texts, which are sorted: those that go on with the same character are neighbours.
     fn tabulate_texts(&mut self, list: u32, lo: u32, hi: u32, depth: u32) -> Transitions {
-        let texts = self.lists[list as usize].clone();
+        let texts = self.lists[list as usize].texts();
         let next = |text: &str| text[depth as usize..].chars().next();
         let (mut starts, mut targets) = (vec![0], vec![Language::EMPTY]);
         let mut at = lo;

@@ -51,6 +51,11 @@ impl List {
         self.texts.len()
     }
 
+    /// All texts, also those that are not selected.
+    pub(crate) fn texts(&self) -> Arc<[Box<str>]> {
+        self.texts.clone()
+    }
+
     pub(crate) fn is_selection(&self) -> bool {
         self.selected.is_some()
     }

@@ -88,7 +88,15 @@ impl Default for Memory {
 
 impl Memory {
     pub(crate) fn memory_size(&self) -> usize {
-        self.seen.iter().map(|s| 4 * s.len() + 48).sum::<usize>() + (self.values.len() + self.names.len()) * 32
+        // Each entry with what the table needs for it.
+        const SMALL: usize = 48;
+        const LARGE: usize = 96;
+        let small = self.values.len() + self.names.len() + self.special.len() + self.open.len() + self.touches.len();
+        let large = self.moves.len() + self.steps.len() + self.complete.len();
+        let seen: usize = self.seen.iter().map(|seen| 2 * (4 * seen.len() + 32)).sum();
+        let moves: usize = self.moves.values().map(|moves| size_of_val(&**moves)).sum();
+        let steps: usize = self.steps.values().map(|steps| size_of_val(&**steps)).sum();
+        seen + moves + steps + SMALL * small + LARGE * large
     }
 
     fn with(&mut self, seen: u32, name: Name) -> u32 {
