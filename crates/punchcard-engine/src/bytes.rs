@@ -1,7 +1,7 @@
 //! Sets of bytes.
 
 /// A set of bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ByteSet([u64; 4]);
 
 impl ByteSet {
@@ -39,6 +39,16 @@ impl ByteSet {
         }
     }
 
+    /// The bytes of both sets.
+    pub fn and(&self, other: &ByteSet) -> ByteSet {
+        ByteSet(std::array::from_fn(|i| self.0[i] & other.0[i]))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; 4]
+    }
+
     /// Takes a byte out.
     pub fn remove(&mut self, byte: u8) {
         self.0[usize::from(byte >> 6)] &= !(1 << (byte & 63));
@@ -66,6 +76,8 @@ mod tests {
         set.extend(&ByteSet::of(b"z"));
         set.remove(b'q');
         assert_eq!(set.iter().collect::<Vec<_>>(), b"\x00aprsz\xFF");
+        assert_eq!(set.and(&ByteSet::of(b"rqy")), ByteSet::of(b"r"));
+        assert!(set.and(&ByteSet::of(b"q")).is_empty() && !set.is_empty());
         assert!(ByteSet::ALL.iter().eq(0..=255));
     }
 }

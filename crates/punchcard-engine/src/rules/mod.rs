@@ -2,8 +2,8 @@
 //!
 //! [`lower`] makes nodes of grammar expressions and [`recursion`] removes left recursion,
 //! [`longest`] makes terminals as long as they can be; [`stack`] holds what may follow,
-//! [`machine`] reads bytes and tokens, [`mask`] lifts that to the vocabulary, [`completion`] finds an end from
-//! anywhere, and [`events`] tells what begins and ends where.
+//! [`machine`] reads bytes and tokens, [`mask`] lifts that to the vocabulary with what [`terminal_mask`] knows of it,
+//! [`completion`] finds an end from anywhere, and [`events`] tells what begins and ends where.
 
 pub(crate) mod completion;
 pub mod events;
@@ -15,5 +15,6 @@ mod members;
 pub(crate) mod nodes;
 pub(crate) mod recursion;
 pub(crate) mod stack;
+pub(crate) mod terminal_mask;
 
 pub use machine::Machine;

@@ -4,14 +4,15 @@
 //! and, interned, equal rests. Stacks with the same top are thus one, and what is read next is read once for all of them
 //! (as in the graph-structured stack of Tomita, 1985). No positions are in it, so equal futures are equal ids.
 
+use super::machine::Place;
 use super::nodes::{Node, NodeId, Nodes, PartId, TokensId};
+use crate::bytes::ByteSet;
 use crate::limit_error;
-use hashbrown::{HashMap, HashTable};
+use hashbrown::{HashMap, HashSet, HashTable};
 use punchcard_automata::Language;
 use punchcard_schema::SchemaError;
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
-use std::sync::Arc;
 
 type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
 
@@ -45,14 +46,49 @@ pub(crate) enum Counting {
     Enters(u32),
 }
 
+/// What is read next from a set of stacks.
+#[derive(Debug)]
+pub(crate) struct Exit {
+    pub(crate) next: Next,
+    pub(crate) counting: Counting,
+    /// Where its reading begins, and the bytes that it may begin with.
+    pub(crate) place: Place,
+    pub(crate) live: ByteSet,
+    /// Where it comes from: places in what is opened of nodes on top of stacks.
+    sources: Vec<Source>,
+    /// The stacks below it, once they were asked for: most exits are never taken.
+    below: Option<StackId>,
+}
+
+/// A place in what is opened of a node, and the stacks below the node.
+type Source = (NodeId, u32, StackId);
+
 /// What can be read from a set of stacks, and whether the text may end here.
 #[derive(Debug, Default)]
 pub(crate) struct Exits {
-    /// What is read, what it does to the count of tokens, and the stacks below it.
-    pub(crate) next: Vec<(Next, Counting, StackId)>,
+    pub(crate) next: Vec<Exit>,
+    /// The bytes that any of them may begin with.
+    pub(crate) live: ByteSet,
     /// The text may end without leaving a limit, or by leaving it.
     pub(crate) may_end: bool,
 }
+
+/// What can be read from a set of stacks, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ExitsId(u32);
+
+/// What can be read first of a node, whatever is below it. A node that is opened on the way has a place; its edges say what
+/// is pushed below it, and on which place that stands.
+#[derive(Debug, Default)]
+struct Opening {
+    first: Vec<(Next, Counting, u32)>,
+    edges: Vec<Vec<(NodeId, u32)>>,
+    /// If the node may be empty: what leaving it does.
+    empty: Option<Counting>,
+}
+
+/// Not a place of an opening, but what is below the node.
+const BELOW: u32 = u32::MAX;
 
 /// The store of stacks.
 #[derive(Debug)]
@@ -62,7 +98,11 @@ pub(crate) struct Stacks {
     spans: Vec<(u32, u32)>,
     ids: HashTable<StackId>,
     unions: FxMap<(StackId, StackId), StackId>,
-    exits: FxMap<StackId, Arc<Exits>>,
+    exits: Vec<Exits>,
+    exits_of: FxMap<StackId, ExitsId>,
+    openings: FxMap<NodeId, Opening>,
+    /// The stacks below places of openings.
+    below: FxMap<Source, StackId>,
     /// How much the sets take, as states: one each, and more for large ones.
     weight: usize,
     /// Tops that unions have looked at.
@@ -77,52 +117,7 @@ fn slice<'a>(tops: &'a [(NodeId, StackId)], spans: &[(u32, u32)], stack: StackId
     &tops[start as usize..end as usize]
 }
 
-/// A node on top of stacks, while it is found out what can be read next.
-#[derive(Clone, Copy, Debug)]
-struct Opened {
-    node: NodeId,
-    counting: Counting,
-    below: StackId,
-    is_changed: bool,
-}
-
-#[derive(Default)]
-struct Found {
-    places: Vec<Opened>,
-    ids: FxMap<(NodeId, Counting, bool), usize>,
-    /// Places to open, or to open again.
-    changed: Vec<usize>,
-}
-
-impl Found {
-    fn add(&mut self, stacks: &mut Stacks, node: NodeId, below: StackId, counting: Counting) {
-        // The end of the text is no node that may be joined with others.
-        let key = (node, counting, below == StackId::NEVER);
-        let Some(&place) = self.ids.get(&key) else {
-            self.ids.insert(key, self.places.len());
-            self.changed.push(self.places.len());
-            self.places.push(Opened { node, counting, below, is_changed: true });
-            return;
-        };
-        let both = stacks.union(self.places[place].below, below);
-        let known = &mut self.places[place];
-        if known.below != both {
-            known.below = both;
-            if !std::mem::replace(&mut known.is_changed, true) {
-                self.changed.push(place);
-            }
-        }
-    }
-
-    fn add_all(&mut self, stacks: &mut Stacks, below: StackId, counting: Counting) {
-        for i in 0..stacks.tops(below).len() {
-            let (node, rest) = stacks.tops(below)[i];
-            self.add(stacks, node, rest, counting);
-        }
-    }
-}
-
-/// Most ways on from one place.
+/// Most stacks that are looked at for the ways on from one place.
 const MOST_EXITS: usize = 1_000_000;
 /// Most tops of stacks that finding them may look at.
 const MOST_WORK: u64 = 50_000_000;
@@ -135,7 +130,10 @@ impl Stacks {
             spans: Vec::new(),
             ids: HashTable::new(),
             unions: FxMap::default(),
-            exits: FxMap::default(),
+            exits: Vec::new(),
+            exits_of: FxMap::default(),
+            openings: FxMap::default(),
+            below: FxMap::default(),
             weight: 0,
             work: 0,
             max_states,
@@ -173,8 +171,12 @@ impl Stacks {
 
     pub(crate) fn memory_size(&self) -> usize {
         let sets = 8 * self.tops.capacity() + 14 * self.spans.capacity();
-        let exits: usize = self.exits.values().map(|exits| 64 + 20 * exits.next.len()).sum();
-        sets + exits + 24 * self.unions.len() + 24 * self.costs.len()
+        let exits: usize =
+            self.exits.iter().flat_map(|exits| &exits.next).map(|exit| 96 + 12 * exit.sources.len()).sum();
+        let opened = |opening: &Opening| 16 * opening.first.len() + 40 * opening.edges.len();
+        let openings: usize = self.openings.values().map(opened).sum();
+        let known = 16 * self.unions.len() + 16 * self.costs.len() + 20 * self.below.len() + 12 * self.exits_of.len();
+        sets + exits + openings + known
     }
 
     /// A node on top of stacks.
@@ -232,88 +234,198 @@ impl Stacks {
         id
     }
 
-    /// What can be read next.
-    pub(crate) fn exits(&mut self, nodes: &mut Nodes, stack: StackId) -> Result<Arc<Exits>, SchemaError> {
-        if let Some(known) = self.exits.get(&stack) {
-            return Ok(known.clone());
-        }
-        let exits = Arc::new(self.find_exits(nodes, stack)?);
-        self.exits.insert(stack, exits.clone());
-        Ok(exits)
+    /// What can be read next, if it is known.
+    pub(crate) fn known_exits(&self, stack: StackId) -> Option<ExitsId> {
+        self.exits_of.get(&stack).copied()
     }
 
-    /// Nodes are opened in rounds, each on top of all stacks that it was found on so far: alternatives that begin alike are
-    /// one, however many there are.
-    fn find_exits(&mut self, nodes: &mut Nodes, stack: StackId) -> Result<Exits, SchemaError> {
-        let mut found = Found::default();
-        found.add_all(self, stack, Counting::Keeps);
-        let (mut may_end, mut opened, begun) = (false, 0, self.work);
-        while !found.changed.is_empty() {
-            for place in std::mem::take(&mut found.changed) {
-                found.places[place].is_changed = false;
-                let Opened { node, counting, below, .. } = found.places[place];
-                opened += 1;
-                if self.weight > self.max_states {
+    pub(crate) fn keep_exits(&mut self, stack: StackId, exits: Exits) -> ExitsId {
+        let id = ExitsId(self.exits.len() as u32);
+        self.weight += 1 + exits.next.len() / 4;
+        self.exits.push(exits);
+        self.exits_of.insert(stack, id);
+        id
+    }
+
+    pub(crate) fn exits(&self, id: ExitsId) -> &Exits {
+        &self.exits[id.0 as usize]
+    }
+
+    /// Finds what can be read next. Where its reading begins is left open.
+    pub(crate) fn find_exits(&mut self, nodes: &mut Nodes, stack: StackId) -> Result<Exits, SchemaError> {
+        let mut found: FxMap<(Next, Counting), Vec<Source>> = FxMap::default();
+        let (mut may_end, mut looked_at) = (false, 0);
+        let mut open = vec![(stack, Counting::Keeps)];
+        let mut seen = HashSet::with_hasher(FxBuildHasher);
+        while let Some((stack, counting)) = open.pop() {
+            if !seen.insert((stack, counting)) {
+                continue;
+            }
+            for i in 0..self.tops(stack).len() {
+                let (node, below) = self.tops(stack)[i];
+                looked_at += 1;
+                if looked_at > MOST_EXITS {
                     let hint = "Fewer rules that may be empty, one after the other, help";
-                    return Err(limit_error("max_states", self.max_states, hint));
-                }
-                if opened > MOST_EXITS || self.work - begun > MOST_WORK {
-                    let hint = "Fewer alternatives in the rules help";
                     return Err(limit_error("max_exits", MOST_EXITS, hint));
                 }
+                // The end of the text is an empty node above no stack.
                 if below == StackId::NEVER {
                     may_end = true;
                     continue;
                 }
-                match nodes.get(node).clone() {
-                    Node::Terminal(language) | Node::Longest(language) => {
-                        if nodes.languages.is_nullable(language) {
-                            found.add_all(self, below, counting);
-                        }
-                    }
-                    Node::Json(_) | Node::Token(_) => {}
-                    Node::Sequence(head, tail) => {
-                        let below = self.push(nodes, tail, below);
-                        found.add(self, head, below, counting);
-                    }
-                    Node::Choice(items) => items.iter().for_each(|&item| found.add(self, item, below, counting)),
-                    Node::Repeat(body, min, max) => {
-                        if min == 0 {
-                            found.add_all(self, below, counting);
-                        }
-                        let again = nodes.repeat(body, min.saturating_sub(1), super::nodes::fewer(max));
-                        let below = self.push(nodes, again, below);
-                        found.add(self, body, below, counting);
-                    }
-                    Node::Rule(rule) => found.add(self, nodes.body(rule), below, counting),
-                    Node::Limit(body, tokens) => {
-                        let end = nodes.limit_end();
-                        let below = self.push(nodes, end, below);
-                        found.add(self, body, below, Counting::Enters(tokens));
-                    }
-                    Node::LimitEnd => found.add_all(self, below, Counting::Leaves),
-                    Node::Begin(_) | Node::End(_) => found.add_all(self, below, counting),
+                let opening = self.opening(nodes, node);
+                for &(next, then, place) in &opening.first {
+                    let counting = if then == Counting::Keeps { counting } else { then };
+                    found.entry((next, counting)).or_default().push((node, place, below));
+                }
+                if let Some(then) = opening.empty {
+                    open.push((below, if then == Counting::Keeps { counting } else { then }));
                 }
             }
         }
-        let mut next: Vec<(Next, Counting, StackId)> = Vec::new();
-        let mut by_target: FxMap<(Counting, StackId), Vec<Language>> = FxMap::default();
-        for &Opened { node, counting, below, .. } in &found.places {
-            match *nodes.get(node) {
-                Node::Terminal(language) | Node::Longest(language) if language != Language::EPSILON => {
-                    by_target.entry((counting, below)).or_default().push(language);
-                }
-                Node::Json(part) => next.push((Next::Json(part), counting, below)),
-                Node::Token(tokens) => next.push((Next::Token(tokens), counting, below)),
-                _ => {}
-            }
-        }
-        // Terminals that lead to the same stacks are one.
-        for ((counting, below), languages) in by_target {
-            let language = nodes.languages.union(languages);
-            next.push((Next::Terminal(language), counting, below));
-        }
-        next.sort_unstable();
-        Ok(Exits { next, may_end })
+        let exit = |((next, counting), mut sources): ((Next, Counting), Vec<Source>)| {
+            sources.sort_unstable();
+            sources.dedup();
+            Exit { next, counting, place: Place::Between, live: ByteSet::default(), sources, below: None }
+        };
+        let mut next: Vec<Exit> = found.into_iter().map(exit).collect();
+        next.sort_unstable_by_key(|exit| (exit.next, exit.counting));
+        Ok(Exits { next, live: ByteSet::default(), may_end })
     }
+
+    /// What is opened of a node. As no rule begins with itself, it comes to an end, and no place is below itself.
+    fn opening(&mut self, nodes: &mut Nodes, node: NodeId) -> &Opening {
+        if !self.openings.contains_key(&node) {
+            let opening = find_opening(nodes, node);
+            self.openings.insert(node, opening);
+        }
+        &self.openings[&node]
+    }
+
+    /// The stacks below an exit.
+    pub(crate) fn below(&mut self, nodes: &Nodes, id: ExitsId, exit: usize) -> Result<StackId, SchemaError> {
+        let known = &self.exits[id.0 as usize].next[exit];
+        if let Some(below) = known.below {
+            return Ok(below);
+        }
+        let (mut all, begun) = (StackId::NEVER, self.work);
+        for source in known.sources.clone() {
+            let below = self.below_place(nodes, source);
+            all = self.union(all, below);
+            if self.weight > self.max_states {
+                let hint = "Fewer rules that may be empty, one after the other, help";
+                return Err(limit_error("max_states", self.max_states, hint));
+            }
+            if self.work - begun > MOST_WORK {
+                return Err(limit_error("max_exits", MOST_EXITS, "Fewer alternatives in the rules help"));
+            }
+        }
+        self.exits[id.0 as usize].next[exit].below = Some(all);
+        Ok(all)
+    }
+
+    fn below_place(&mut self, nodes: &Nodes, source: Source) -> StackId {
+        let (node, place, stack) = source;
+        if place == BELOW {
+            return stack;
+        }
+        if let Some(&known) = self.below.get(&source) {
+            return known;
+        }
+        let mut all = StackId::NEVER;
+        for i in 0..self.openings[&node].edges[place as usize].len() {
+            let (tail, parent) = self.openings[&node].edges[place as usize][i];
+            let below = stacker::maybe_grow(64 << 10, 1 << 20, || self.below_place(nodes, (node, parent, stack)));
+            let pushed = self.push(nodes, tail, below);
+            all = self.union(all, pushed);
+        }
+        self.below.insert(source, all);
+        all
+    }
+}
+
+fn find_opening(nodes: &mut Nodes, node: NodeId) -> Opening {
+    let mut opened: Vec<(NodeId, Counting)> = Vec::new();
+    let mut edges: Vec<Vec<(NodeId, u32)>> = Vec::new();
+    let mut places: FxMap<(NodeId, Counting), u32> = FxMap::default();
+    let mut add = |edges: &mut Vec<Vec<_>>, opened: &mut Vec<_>, node, counting, edge| {
+        let place = *places.entry((node, counting)).or_insert_with(|| {
+            opened.push((node, counting));
+            edges.push(Vec::new());
+            opened.len() as u32 - 1
+        });
+        edges[place as usize].push(edge);
+    };
+    add(&mut edges, &mut opened, node, Counting::Keeps, (NodeId::EMPTY, BELOW));
+    let mut at = 0;
+    while let Some(&(node, counting)) = opened.get(at) {
+        let here = at as u32;
+        let mut add = |node, counting, tail| add(&mut edges, &mut opened, node, counting, (tail, here));
+        match nodes.get(node).clone() {
+            Node::Sequence(head, tail) => {
+                add(head, counting, tail);
+                if nodes.is_nullable(head) {
+                    add(tail, counting, NodeId::EMPTY);
+                }
+            }
+            Node::Choice(items) => items.iter().for_each(|&item| add(item, counting, NodeId::EMPTY)),
+            Node::Repeat(body, min, max) => {
+                let again = nodes.repeat(body, min.saturating_sub(1), super::nodes::fewer(max));
+                add(body, counting, again);
+                if min > 0 && nodes.is_nullable(body) {
+                    add(again, counting, NodeId::EMPTY);
+                }
+            }
+            Node::Rule(rule) => add(nodes.body(rule), counting, NodeId::EMPTY),
+            Node::Limit(body, tokens) => add(body, Counting::Enters(tokens), nodes.limit_end()),
+            _ => {}
+        }
+        at += 1;
+    }
+    let mut first = Vec::new();
+    // Terminals that lead to the same are one.
+    let mut edges = without_steps(&edges);
+    edges.iter_mut().for_each(|edges| {
+        edges.sort_unstable();
+        edges.dedup();
+    });
+    let mut terminals: FxMap<(Counting, &[(NodeId, u32)]), (u32, Vec<Language>)> = FxMap::default();
+    for (place, &(node, counting)) in opened.iter().enumerate() {
+        match *nodes.get(node) {
+            Node::Terminal(language) | Node::Longest(language) if language != Language::EPSILON => {
+                let to = terminals.entry((counting, &edges[place])).or_insert_with(|| (place as u32, Vec::new()));
+                to.1.push(language);
+            }
+            Node::Json(part) => first.push((Next::Json(part), counting, place as u32)),
+            Node::Token(tokens) => first.push((Next::Token(tokens), counting, place as u32)),
+            _ => {}
+        }
+    }
+    for ((counting, _), (place, languages)) in terminals {
+        first.push((Next::Terminal(nodes.languages.union(languages)), counting, place));
+    }
+    first.sort_unstable();
+    let empty = match nodes.get(node) {
+        Node::LimitEnd => Some(Counting::Leaves),
+        _ => nodes.is_nullable(node).then_some(Counting::Keeps),
+    };
+    Opening { first, edges, empty }
+}
+
+/// The edges of places, without those that push nothing: what they lead to takes their place.
+fn without_steps(edges: &[Vec<(NodeId, u32)>]) -> Vec<Vec<(NodeId, u32)>> {
+    let mut out: Vec<Vec<(NodeId, u32)>> = vec![Vec::new(); edges.len()];
+    for (place, out) in out.iter_mut().enumerate() {
+        let (mut open, mut seen) = (vec![place as u32], HashSet::with_hasher(FxBuildHasher));
+        while let Some(at) = open.pop() {
+            for &(tail, parent) in &edges[at as usize] {
+                if tail != NodeId::EMPTY || parent == BELOW {
+                    out.push((tail, parent));
+                } else if seen.insert(parent) {
+                    open.push(parent);
+                }
+            }
+        }
+    }
+    out
 }
