@@ -412,20 +412,13 @@ fn find_opening(nodes: &mut Nodes, node: NodeId) -> Opening {
     Opening { first, edges, empty }
 }
 
-/// The edges of places, without those that push nothing: what they lead to takes their place.
+/// The edges of places, without lone ones that push nothing: what they lead to takes their place.
 fn without_steps(edges: &[Vec<(NodeId, u32)>]) -> Vec<Vec<(NodeId, u32)>> {
-    let mut out: Vec<Vec<(NodeId, u32)>> = vec![Vec::new(); edges.len()];
-    for (place, out) in out.iter_mut().enumerate() {
-        let (mut open, mut seen) = (vec![place as u32], HashSet::with_hasher(FxBuildHasher));
-        while let Some(at) = open.pop() {
-            for &(tail, parent) in &edges[at as usize] {
-                if tail != NodeId::EMPTY || parent == BELOW {
-                    out.push((tail, parent));
-                } else if seen.insert(parent) {
-                    open.push(parent);
-                }
-            }
+    let follow = |mut edge: (NodeId, u32)| {
+        while edge.0 == NodeId::EMPTY && edge.1 != BELOW && edges[edge.1 as usize].len() == 1 {
+            edge = edges[edge.1 as usize][0];
         }
-    }
-    out
+        edge
+    };
+    edges.iter().map(|edges| edges.iter().copied().map(follow).collect()).collect()
 }
