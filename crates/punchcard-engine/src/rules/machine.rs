@@ -94,6 +94,7 @@ pub struct Machine {
     /// Token ids of each set, sorted.
     pub(crate) token_sets: Vec<Box<[u32]>>,
     pub(crate) costs: super::completion::Costs,
+    pub(super) lives: super::live::Lives,
     limits: MachineLimits,
     configs: Configs<Reading>,
     token_steps: HashMap<(ConfigId, u32), ConfigId, FxBuildHasher>,
@@ -114,6 +115,7 @@ impl Machine {
             part_masks: Default::default(),
             token_sets: tokens,
             costs: Default::default(),
+            lives: Default::default(),
             limits,
             configs: Configs::new(),
             token_steps: HashMap::default(),
@@ -156,6 +158,7 @@ impl Machine {
             + self.leaves.memory_size()
             + self.configs.memory_size()
             + 16 * self.token_steps.len()
+            + self.lives.memory_size()
             + self.part_masks.memory_size()
             + self.parts.iter().map(json::Machine::memory_size).sum::<usize>()
             + self.token_sets.iter().map(|set| 4 * set.len()).sum::<usize>()
@@ -252,18 +255,20 @@ impl Machine {
         while i < end {
             let Passing { place, tokens, rest, is_opened } = readings[i];
             i += 1;
-            if is_opened || !self.is_complete(place) {
+            if is_opened || !self.is_complete(place) || self.live_behind(rest)?.and(wanted).is_empty() {
                 continue;
             }
             // What begins next is read once for all that is complete here.
             let mut stack = self.stack_of(rest)?;
-            readings[i - 1].is_opened = true;
             for other in i..end {
-                let other = &mut readings[other];
-                if !other.is_opened && other.tokens == tokens && self.is_complete(other.place) {
-                    other.is_opened = true;
-                    let more = other.rest;
-                    let more = self.stack_of(more)?;
+                let Passing { place, tokens: counted, rest, is_opened } = readings[other];
+                if !is_opened
+                    && counted == tokens
+                    && self.is_complete(place)
+                    && !self.live_behind(rest)?.and(wanted).is_empty()
+                {
+                    readings[other].is_opened = true;
+                    let more = self.stack_of(rest)?;
                     stack = self.stacks.union(stack, more);
                 }
             }

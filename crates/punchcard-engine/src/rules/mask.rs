@@ -127,14 +127,8 @@ impl Machine {
     ) -> Result<bool, SchemaError> {
         let Some(mask) = self.terminal_mask(vocabulary, leaf, node)? else { return Ok(false) };
         mask.inside.add_to(words);
-        let is_left = mask.crossing.rests.max_depth() > 0 || !mask.crossing.ends.is_empty();
-        if !is_left && mask.further.is_empty() {
-            return Ok(true);
-        }
-        let stack = self.stack_of(reading.rest)?;
-        let behind = Passing { place: Place::Between, rest: Rest::Stack(stack), is_opened: false, ..reading };
-        let exits = self.exits(stack)?;
-        let live = self.stacks.exits(exits).live;
+        let live = self.live_behind(reading.rest)?;
+        let behind = Passing { place: Place::Between, is_opened: false, ..reading };
         let cross = |machine: &mut Machine, crossing: &Crossing, words: &mut [u32]| {
             if !crossing.bytes.and(&live).is_empty() {
                 machine.walk_behind(vocabulary, &crossing.rests, behind, words)?;

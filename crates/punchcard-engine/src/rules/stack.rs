@@ -55,13 +55,13 @@ pub(crate) struct Exit {
     pub(crate) place: Place,
     pub(crate) live: ByteSet,
     /// Where it comes from: places in what is opened of nodes on top of stacks.
-    sources: Vec<Source>,
+    pub(super) sources: Vec<Source>,
     /// The stacks below it, once they were asked for: most exits are never taken.
     below: Option<StackId>,
 }
 
 /// A place in what is opened of a node, and the stacks below the node.
-type Source = (NodeId, u32, StackId);
+pub(super) type Source = (NodeId, u32, StackId);
 
 /// What can be read from a set of stacks, and whether the text may end here.
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ struct Opening {
 }
 
 /// Not a place of an opening, but what is below the node.
-const BELOW: u32 = u32::MAX;
+pub(super) const BELOW: u32 = u32::MAX;
 
 /// The store of stacks.
 #[derive(Debug)]
@@ -322,6 +322,11 @@ impl Stacks {
         }
         self.exits[id.0 as usize].next[exit].below = Some(all);
         Ok(all)
+    }
+
+    /// The edges of a place of what was opened of a node.
+    pub(super) fn edges(&self, node: NodeId, place: u32) -> &[(NodeId, u32)] {
+        &self.openings[&node].edges[place as usize]
     }
 
     fn below_place(&mut self, nodes: &Nodes, source: Source) -> StackId {
