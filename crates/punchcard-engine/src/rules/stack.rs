@@ -184,15 +184,37 @@ impl Stacks {
         if node == NodeId::EMPTY || below == StackId::NEVER {
             return below;
         }
-        let mut below = below;
-        // What a repetition is followed by may be another round of the same.
-        if let Some(at) = self.tops(below).iter().position(|&(top, _)| nodes.absorbs(node, top)) {
-            let mut others = self.tops(below).to_vec();
-            let (_, rest) = others.remove(at);
-            let others = self.intern(&others);
-            below = self.union(others, rest);
-        }
+        let below = self.without_rounds(nodes, node, below);
         self.intern(&[(node, below)])
+    }
+
+    /// What a repetition is followed by may be another round of the same: the stacks without it.
+    fn without_rounds(&mut self, nodes: &Nodes, node: NodeId, below: StackId) -> StackId {
+        let Some(at) = self.tops(below).iter().position(|&(top, _)| nodes.absorbs(node, top)) else { return below };
+        let mut others = self.tops(below).to_vec();
+        let (_, rest) = others.remove(at);
+        let others = self.intern(&others);
+        self.union(others, rest)
+    }
+
+    /// The set of some tops, in any order; those of the same node become one.
+    fn gather(&mut self, mut tops: Vec<(NodeId, StackId)>) -> StackId {
+        self.work += tops.len() as u64;
+        if tops.len() > 1 {
+            tops.sort_unstable();
+            tops.dedup();
+            let mut kept = 0;
+            for i in 1..tops.len() {
+                if tops[i].0 == tops[kept].0 {
+                    tops[kept].1 = self.union(tops[kept].1, tops[i].1);
+                } else {
+                    kept += 1;
+                    tops[kept] = tops[i];
+                }
+            }
+            tops.truncate(kept + 1);
+        }
+        self.intern(&tops)
     }
 
     /// All stacks of both sets.
@@ -308,10 +330,11 @@ impl Stacks {
         if let Some(below) = known.below {
             return Ok(below);
         }
-        let (mut all, begun) = (StackId::NEVER, self.work);
+        let (mut tops, begun) = (Vec::new(), self.work);
         for source in known.sources.clone() {
             let below = self.below_place(nodes, source);
-            all = self.union(all, below);
+            tops.extend_from_slice(self.tops(below));
+            self.work += self.tops(below).len() as u64;
             if self.weight > self.max_states {
                 let hint = "Fewer rules that may be empty, one after the other, help";
                 return Err(limit_error("max_states", self.max_states, hint));
@@ -320,6 +343,7 @@ impl Stacks {
                 return Err(limit_error("max_exits", MOST_EXITS, "Fewer alternatives in the rules help"));
             }
         }
+        let all = self.gather(tops);
         self.exits[id.0 as usize].next[exit].below = Some(all);
         Ok(all)
     }
@@ -337,13 +361,17 @@ impl Stacks {
         if let Some(&known) = self.below.get(&source) {
             return known;
         }
-        let mut all = StackId::NEVER;
-        for i in 0..self.openings[&node].edges[place as usize].len() {
-            let (tail, parent) = self.openings[&node].edges[place as usize][i];
+        let mut tops = Vec::new();
+        for i in 0..self.edges(node, place).len() {
+            let (tail, parent) = self.edges(node, place)[i];
             let below = stacker::maybe_grow(64 << 10, 1 << 20, || self.below_place(nodes, (node, parent, stack)));
-            let pushed = self.push(nodes, tail, below);
-            all = self.union(all, pushed);
+            if tail == NodeId::EMPTY {
+                tops.extend_from_slice(self.tops(below));
+            } else {
+                tops.push((tail, self.without_rounds(nodes, tail, below)));
+            }
         }
+        let all = self.gather(tops);
         self.below.insert(source, all);
         all
     }
