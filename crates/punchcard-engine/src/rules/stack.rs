@@ -13,6 +13,7 @@ use punchcard_automata::Language;
 use punchcard_schema::SchemaError;
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
 
@@ -100,9 +101,9 @@ pub(crate) struct Stacks {
     unions: FxMap<(StackId, StackId), StackId>,
     exits: Vec<Exits>,
     exits_of: FxMap<StackId, ExitsId>,
-    openings: FxMap<NodeId, Opening>,
-    /// The stacks below places of openings.
-    below: FxMap<Source, StackId>,
+    openings: FxMap<NodeId, Arc<Opening>>,
+    /// The stacks below the places of what is opened of a node on top of stacks, as far as they are known.
+    below: FxMap<(NodeId, StackId), Box<[Option<StackId>]>>,
     /// How much the sets take, as states: one each, and more for large ones.
     weight: usize,
     /// Tops that unions have looked at.
@@ -173,9 +174,10 @@ impl Stacks {
         let sets = 8 * self.tops.capacity() + 14 * self.spans.capacity();
         let exits: usize =
             self.exits.iter().flat_map(|exits| &exits.next).map(|exit| 96 + 12 * exit.sources.len()).sum();
-        let opened = |opening: &Opening| 16 * opening.first.len() + 40 * opening.edges.len();
+        let opened = |opening: &Arc<Opening>| 16 * opening.first.len() + 40 * opening.edges.len();
         let openings: usize = self.openings.values().map(opened).sum();
-        let known = 16 * self.unions.len() + 16 * self.costs.len() + 20 * self.below.len() + 12 * self.exits_of.len();
+        let below: usize = self.below.values().map(|known| 32 + 8 * known.len()).sum();
+        let known = 16 * self.unions.len() + 16 * self.costs.len() + below + 12 * self.exits_of.len();
         sets + exits + openings + known
     }
 
@@ -319,7 +321,7 @@ impl Stacks {
     fn opening(&mut self, nodes: &mut Nodes, node: NodeId) -> &Opening {
         if !self.openings.contains_key(&node) {
             let opening = find_opening(nodes, node);
-            self.openings.insert(node, opening);
+            self.openings.insert(node, Arc::new(opening));
         }
         &self.openings[&node]
     }
@@ -353,18 +355,32 @@ impl Stacks {
         &self.openings[&node].edges[place as usize]
     }
 
-    fn below_place(&mut self, nodes: &Nodes, source: Source) -> StackId {
-        let (node, place, stack) = source;
+    fn below_place(&mut self, nodes: &Nodes, (node, place, stack): Source) -> StackId {
+        let opening = self.openings[&node].clone();
+        let mut known = self.below.remove(&(node, stack)).unwrap_or_else(|| vec![None; opening.edges.len()].into());
+        let below = self.find_below_place(nodes, &opening, &mut known, place, stack);
+        self.below.insert((node, stack), known);
+        below
+    }
+
+    fn find_below_place(
+        &mut self,
+        nodes: &Nodes,
+        opening: &Opening,
+        known: &mut [Option<StackId>],
+        place: u32,
+        stack: StackId,
+    ) -> StackId {
         if place == BELOW {
             return stack;
         }
-        if let Some(&known) = self.below.get(&source) {
+        if let Some(known) = known[place as usize] {
             return known;
         }
         let mut tops = Vec::new();
-        for i in 0..self.edges(node, place).len() {
-            let (tail, parent) = self.edges(node, place)[i];
-            let below = stacker::maybe_grow(64 << 10, 1 << 20, || self.below_place(nodes, (node, parent, stack)));
+        for &(tail, parent) in &opening.edges[place as usize] {
+            let mut deeper = || self.find_below_place(nodes, opening, known, parent, stack);
+            let below = stacker::maybe_grow(64 << 10, 1 << 20, &mut deeper);
             if tail == NodeId::EMPTY {
                 tops.extend_from_slice(self.tops(below));
             } else {
@@ -372,7 +388,7 @@ impl Stacks {
             }
         }
         let all = self.gather(tops);
-        self.below.insert(source, all);
+        known[place as usize] = Some(all);
         all
     }
 }
