@@ -32,7 +32,11 @@ struct Rewriting<'a> {
     ends: FxMap<(RuleId, State), Vec<State>>,
     /// States that a node can end in, as far as the states of rules were known.
     known: FxMap<(NodeId, State), Vec<State>>,
-    changed: bool,
+    /// The rule whose ends are being found, and those whose ends are to be found; `None` is the start.
+    current: Option<(RuleId, State)>,
+    open: Vec<Option<(RuleId, State)>>,
+    /// Who asked for the ends of a rule.
+    users: FxMap<(RuleId, State), Vec<Option<(RuleId, State)>>>,
     built: FxMap<(NodeId, State, State), NodeId>,
     variants: FxMap<(RuleId, State, State), RuleId>,
     loops: FxMap<(NodeId, State, State), RuleId>,
@@ -82,7 +86,9 @@ pub(crate) fn rewrite(nodes: &mut Nodes, start: NodeId) -> Result<NodeId, Compil
         terminals: HashMap::default(),
         ends: HashMap::default(),
         known: HashMap::default(),
-        changed: true,
+        current: None,
+        open: vec![None],
+        users: HashMap::default(),
         built: HashMap::default(),
         variants: HashMap::default(),
         loops: HashMap::default(),
@@ -92,23 +98,7 @@ pub(crate) fn rewrite(nodes: &mut Nodes, start: NodeId) -> Result<NodeId, Compil
         pending: Vec::new(),
         recursive,
     };
-    while std::mem::take(&mut rewriting.changed) {
-        rewriting.known.clear();
-        rewriting.ends_of(start, NONE)?;
-        let rules: Vec<(RuleId, State)> = rewriting.ends.keys().copied().collect();
-        if rules.len() > MOST_RULES {
-            let hint = "Terminals that could go on into each other are best separated by others";
-            return Err(crate::limit_error("max_rules", MOST_RULES, hint).into());
-        }
-        for (rule, state) in rules {
-            let ends = rewriting.ends_of(rewriting.nodes.body(rule), state)?;
-            let before = rewriting.ends.entry((rule, state)).or_default();
-            if *before != ends {
-                *before = ends;
-                rewriting.changed = true;
-            }
-        }
-    }
+    rewriting.find_ends(start)?;
     let mut out = Vec::new();
     for end in rewriting.ends_of(start, NONE)? {
         out.push(rewriting.build(start, NONE, end)?);
@@ -124,6 +114,33 @@ fn deeper<R>(go: impl FnOnce() -> R) -> R {
 }
 
 impl Rewriting<'_> {
+    /// Finds the states that rules can end in. A rule is asked again whenever one that it uses can end in more.
+    fn find_ends(&mut self, start: NodeId) -> Result<(), CompileError> {
+        let mut waiting = hashbrown::HashSet::new();
+        while let Some(current) = self.open.pop() {
+            waiting.remove(&current);
+            self.current = current;
+            self.known.clear();
+            let Some((rule, state)) = current else {
+                self.ends_of(start, NONE)?;
+                continue;
+            };
+            let ends = self.ends_of(self.nodes.body(rule), state)?;
+            if self.ends.len() > MOST_RULES {
+                let hint = "Terminals that could go on into each other are best separated by others";
+                return Err(crate::limit_error("max_rules", MOST_RULES, hint).into());
+            }
+            let before = self.ends.entry((rule, state)).or_default();
+            if *before != ends {
+                *before = ends;
+                let users = self.users.get(&(rule, state)).into_iter().flatten();
+                self.open.extend(users.filter(|&&user| waiting.insert(user)));
+            }
+        }
+        self.known.clear();
+        Ok(())
+    }
+
     /// What is left of a terminal in a state, each part with the state behind it. Alternatives of the terminal may go on
     /// in different ways, so they are taken one by one.
     fn terminal(
@@ -287,11 +304,16 @@ impl Rewriting<'_> {
             Node::Repeat(body, min, max) => self.ends_of_repeat(body, min, max, state)?,
             Node::Rule(rule) => {
                 let key = (rule, state);
-                if !self.ends.contains_key(&key) {
-                    self.ends.insert(key, Vec::new());
-                    self.changed = true;
+                let users = self.users.entry(key).or_default();
+                if !users.contains(&self.current) {
+                    users.push(self.current);
                 }
-                self.ends[&key].clone()
+                let open = &mut self.open;
+                let new = || {
+                    open.push(Some(key));
+                    Vec::new()
+                };
+                self.ends.entry(key).or_insert_with(new).clone()
             }
         };
         ends.sort_unstable();
