@@ -33,10 +33,10 @@ struct Rewriting<'a> {
     /// States that a node can end in, as far as the states of rules were known.
     known: FxMap<(NodeId, State), Vec<State>>,
     /// The rule whose ends are being found, and those whose ends are to be found; `None` is the start.
-    current: Option<(RuleId, State)>,
-    open: Vec<Option<(RuleId, State)>>,
+    current: Option<RuleFrom>,
+    open: Vec<Option<RuleFrom>>,
     /// Who asked for the ends of a rule.
-    users: FxMap<(RuleId, State), Vec<Option<(RuleId, State)>>>,
+    users: FxMap<RuleFrom, Vec<Option<RuleFrom>>>,
     built: FxMap<(NodeId, State, State), NodeId>,
     variants: FxMap<(RuleId, State, State), RuleId>,
     loops: FxMap<(NodeId, State, State), RuleId>,
@@ -49,6 +49,9 @@ struct Rewriting<'a> {
     pending: Vec<Pending>,
     recursive: Vec<bool>,
 }
+
+/// A rule, and the state that it begins in.
+type RuleFrom = (RuleId, State);
 
 /// Languages that lead to states.
 type Ways = Vec<(State, Language)>;

@@ -260,7 +260,8 @@ impl Machine {
             }
             // What begins next is read once for all that is complete here.
             let mut stack = self.stack_of(rest)?;
-            for other in i..end {
+            let others = i..end;
+            for other in others {
                 let Passing { place, tokens: counted, rest, is_opened } = readings[other];
                 if !is_opened
                     && counted == tokens

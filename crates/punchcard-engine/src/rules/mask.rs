@@ -7,7 +7,7 @@
 //! on behind its end are tried. Everything else is a walk over a trie, along the bytes with which something can go on.
 //! Nothing is interned on the way: readings live on a stack beside the path.
 
-use super::machine::{Machine, Passing, Place, Rest};
+use super::machine::{Machine, Passing, Place};
 use super::nodes::PartId;
 use super::terminal_mask::Crossing;
 use crate::automaton::ConfigId;
@@ -248,8 +248,8 @@ impl Machine {
         if children.len() <= FEW_CHILDREN {
             live = ByteSet::ALL;
         } else {
-            for i in first..readings.len() {
-                self.live(readings[i].place, &mut live)?;
+            for reading in &readings[first..] {
+                self.live(reading.place, &mut live)?;
             }
         }
         Ok(Level { readings: first..readings.len(), children, live })

@@ -78,12 +78,15 @@ pub(crate) struct Exits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ExitsId(u32);
 
+/// What is pushed below a place, and the place that it stands on.
+type Edge = (NodeId, u32);
+
 /// What can be read first of a node, whatever is below it. A node that is opened on the way has a place; its edges say what
 /// is pushed below it, and on which place that stands.
 #[derive(Debug, Default)]
 struct Opening {
     first: Vec<(Next, Counting, u32)>,
-    edges: Vec<Vec<(NodeId, u32)>>,
+    edges: Vec<Vec<Edge>>,
     /// If the node may be empty: what leaving it does.
     empty: Option<Counting>,
 }
@@ -351,7 +354,7 @@ impl Stacks {
     }
 
     /// The edges of a place of what was opened of a node.
-    pub(super) fn edges(&self, node: NodeId, place: u32) -> &[(NodeId, u32)] {
+    pub(super) fn edges(&self, node: NodeId, place: u32) -> &[Edge] {
         &self.openings[&node].edges[place as usize]
     }
 
@@ -395,7 +398,7 @@ impl Stacks {
 
 fn find_opening(nodes: &mut Nodes, node: NodeId) -> Opening {
     let mut opened: Vec<(NodeId, Counting)> = Vec::new();
-    let mut edges: Vec<Vec<(NodeId, u32)>> = Vec::new();
+    let mut edges: Vec<Vec<Edge>> = Vec::new();
     let mut places: FxMap<(NodeId, Counting), u32> = FxMap::default();
     let mut add = |edges: &mut Vec<Vec<_>>, opened: &mut Vec<_>, node, counting, edge| {
         let place = *places.entry((node, counting)).or_insert_with(|| {
@@ -438,7 +441,8 @@ fn find_opening(nodes: &mut Nodes, node: NodeId) -> Opening {
         edges.sort_unstable();
         edges.dedup();
     });
-    let mut terminals: FxMap<(Counting, &[(NodeId, u32)]), (u32, Vec<Language>)> = FxMap::default();
+    type AtPlace = (u32, Vec<Language>);
+    let mut terminals: FxMap<(Counting, &[Edge]), AtPlace> = FxMap::default();
     for (place, &(node, counting)) in opened.iter().enumerate() {
         match *nodes.get(node) {
             Node::Terminal(language) | Node::Longest(language) if language != Language::EPSILON => {
@@ -462,7 +466,7 @@ fn find_opening(nodes: &mut Nodes, node: NodeId) -> Opening {
 }
 
 /// The edges of places, without lone ones that push nothing: what they lead to takes their place.
-fn without_steps(edges: &[Vec<(NodeId, u32)>]) -> Vec<Vec<(NodeId, u32)>> {
+fn without_steps(edges: &[Vec<Edge>]) -> Vec<Vec<Edge>> {
     let follow = |mut edge: (NodeId, u32)| {
         while edge.0 == NodeId::EMPTY && edge.1 != BELOW && edges[edge.1 as usize].len() == 1 {
             edge = edges[edge.1 as usize][0];
