@@ -1,7 +1,7 @@
 //! Sets of bytes.
 
 /// A set of bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ByteSet([u64; 4]);
 
 impl ByteSet {
@@ -37,6 +37,16 @@ impl ByteSet {
                 *word |= (u64::MAX >> (63 - (hi - lo))) << (lo - first);
             }
         }
+    }
+
+    /// The bytes of both sets.
+    pub fn and(&self, other: &ByteSet) -> ByteSet {
+        ByteSet(std::array::from_fn(|i| self.0[i] & other.0[i]))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; 4]
     }
 
     /// Takes a byte out.
@@ -78,6 +88,8 @@ mod tests {
         assert_eq!(set.iter().collect::<Vec<_>>(), b"\x00aprsz\xFF");
         assert_eq!([0, 1, 98, 116, 255].map(|byte| set.next_from(byte)), [0, 97, 112, 122, 255].map(Some));
         assert_eq!(ByteSet::of(b"a").next_from(b'b'), None);
+        assert_eq!(set.and(&ByteSet::of(b"rqy")), ByteSet::of(b"r"));
+        assert!(set.and(&ByteSet::of(b"q")).is_empty() && !set.is_empty());
         assert!(ByteSet::ALL.iter().eq(0..=255));
     }
 }

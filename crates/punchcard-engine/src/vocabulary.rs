@@ -1,8 +1,9 @@
 //! A model's vocabulary: the bytes of each token, as a trie, and which ids are special.
 
+use crate::bytes::ByteSet;
 use crate::json::leaf_mask::{LeafMask, RunMask};
 use crate::kinds::KindTrie;
-use crate::rules::mask::TerminalMask;
+use crate::rules::terminal_mask::{Crossing, TerminalKey, TerminalMask};
 use crate::trie::Trie;
 use hashbrown::HashMap;
 use punchcard_automata::CharSet;
@@ -95,7 +96,9 @@ pub struct Vocabulary {
     /// The same for strings of which only the length is bounded.
     pub(crate) run_masks: Shared<(u64, u8, u32), RunMask>,
     /// The same for terminals of grammars.
-    pub(crate) terminal_masks: Shared<u64, TerminalMask>,
+    pub(crate) terminal_masks: Shared<TerminalKey, TerminalMask>,
+    /// Tokens that leave a terminal where it could go on, by the bytes that they go on with.
+    pub(crate) early_crossings: Shared<(TerminalKey, ByteSet), Crossing>,
 }
 
 impl Vocabulary {
@@ -165,6 +168,7 @@ impl Vocabulary {
             leaf_masks: Shared::default(),
             run_masks: Shared::default(),
             terminal_masks: Shared::default(),
+            early_crossings: Shared::default(),
         };
         // Nearly every grammar asks for it.
         vocabulary.kinds_below(vocabulary.trie.root());

@@ -32,15 +32,29 @@ struct Rewriting<'a> {
     ends: FxMap<(RuleId, State), Vec<State>>,
     /// States that a node can end in, as far as the states of rules were known.
     known: FxMap<(NodeId, State), Vec<State>>,
-    changed: bool,
+    /// The rule whose ends are being found, and those whose ends are to be found; `None` is the start.
+    current: Option<RuleFrom>,
+    open: Vec<Option<RuleFrom>>,
+    /// Who asked for the ends of a rule.
+    users: FxMap<RuleFrom, Vec<Option<RuleFrom>>>,
     built: FxMap<(NodeId, State, State), NodeId>,
     variants: FxMap<(RuleId, State, State), RuleId>,
     loops: FxMap<(NodeId, State, State), RuleId>,
+    /// Repetitions of terminals, by the state that they begin in: what they read, and the state behind it.
+    runs: FxMap<(NodeId, State), Option<Ways>>,
+    /// The characters that anything can begin with, but for repetitions of terminals.
+    firsts: CharSet,
     /// Numbers for rules in states, and for groups of ways.
     places: FxMap<(u32, State), u32>,
     pending: Vec<Pending>,
     recursive: Vec<bool>,
 }
+
+/// A rule, and the state that it begins in.
+type RuleFrom = (RuleId, State);
+
+/// Languages that lead to states.
+type Ways = Vec<(State, Language)>;
 
 enum Pending {
     Rule(RuleId, RuleId, State, State),
@@ -53,6 +67,8 @@ const MOST_STEPS: usize = 20_000;
 const MOST_CONTINUATIONS: usize = 16;
 /// Rules, each for a state that it begins in.
 const MOST_RULES: usize = 50_000;
+/// States of a repetition of terminals that is made one language.
+const MOST_RUN_STATES: usize = 8;
 /// Rounds of a counted repetition that are written out.
 const MOST_ROUNDS: u32 = 100;
 
@@ -67,36 +83,25 @@ pub(crate) fn rewrite(nodes: &mut Nodes, start: NodeId) -> Result<NodeId, Compil
             group.into_iter().for_each(|rule| recursive[rule] = true);
         }
     }
+    let firsts = firsts(nodes, start)?;
     let mut rewriting = Rewriting {
         nodes,
         terminals: HashMap::default(),
         ends: HashMap::default(),
         known: HashMap::default(),
-        changed: true,
+        current: None,
+        open: vec![None],
+        users: HashMap::default(),
         built: HashMap::default(),
         variants: HashMap::default(),
         loops: HashMap::default(),
+        runs: HashMap::default(),
+        firsts,
         places: HashMap::default(),
         pending: Vec::new(),
         recursive,
     };
-    while std::mem::take(&mut rewriting.changed) {
-        rewriting.known.clear();
-        rewriting.ends_of(start, NONE)?;
-        let rules: Vec<(RuleId, State)> = rewriting.ends.keys().copied().collect();
-        if rules.len() > MOST_RULES {
-            let hint = "Terminals that could go on into each other are best separated by others";
-            return Err(crate::limit_error("max_rules", MOST_RULES, hint).into());
-        }
-        for (rule, state) in rules {
-            let ends = rewriting.ends_of(rewriting.nodes.body(rule), state)?;
-            let before = rewriting.ends.entry((rule, state)).or_default();
-            if *before != ends {
-                *before = ends;
-                rewriting.changed = true;
-            }
-        }
-    }
+    rewriting.find_ends(start)?;
     let mut out = Vec::new();
     for end in rewriting.ends_of(start, NONE)? {
         out.push(rewriting.build(start, NONE, end)?);
@@ -112,6 +117,33 @@ fn deeper<R>(go: impl FnOnce() -> R) -> R {
 }
 
 impl Rewriting<'_> {
+    /// Finds the states that rules can end in. A rule is asked again whenever one that it uses can end in more.
+    fn find_ends(&mut self, start: NodeId) -> Result<(), CompileError> {
+        let mut waiting = hashbrown::HashSet::new();
+        while let Some(current) = self.open.pop() {
+            waiting.remove(&current);
+            self.current = current;
+            self.known.clear();
+            let Some((rule, state)) = current else {
+                self.ends_of(start, NONE)?;
+                continue;
+            };
+            let ends = self.ends_of(self.nodes.body(rule), state)?;
+            if self.ends.len() > MOST_RULES {
+                let hint = "Terminals that could go on into each other are best separated by others";
+                return Err(crate::limit_error("max_rules", MOST_RULES, hint).into());
+            }
+            let before = self.ends.entry((rule, state)).or_default();
+            if *before != ends {
+                *before = ends;
+                let users = self.users.get(&(rule, state)).into_iter().flatten();
+                self.open.extend(users.filter(|&&user| waiting.insert(user)));
+            }
+        }
+        self.known.clear();
+        Ok(())
+    }
+
     /// What is left of a terminal in a state, each part with the state behind it. Alternatives of the terminal may go on
     /// in different ways, so they are taken one by one.
     fn terminal(
@@ -275,11 +307,16 @@ impl Rewriting<'_> {
             Node::Repeat(body, min, max) => self.ends_of_repeat(body, min, max, state)?,
             Node::Rule(rule) => {
                 let key = (rule, state);
-                if !self.ends.contains_key(&key) {
-                    self.ends.insert(key, Vec::new());
-                    self.changed = true;
+                let users = self.users.entry(key).or_default();
+                if !users.contains(&self.current) {
+                    users.push(self.current);
                 }
-                self.ends[&key].clone()
+                let open = &mut self.open;
+                let new = || {
+                    open.push(Some(key));
+                    Vec::new()
+                };
+                self.ends.entry(key).or_insert_with(new).clone()
             }
         };
         ends.sort_unstable();
@@ -294,8 +331,89 @@ impl Rewriting<'_> {
         Ok(ends)
     }
 
+    /// A repetition of terminals, such as ignored text, is regular: what leads to each state is one language. `None` for
+    /// other bodies. States that forbid only what nothing but such repetitions can begin with are as good as none behind it.
+    fn run(&mut self, body: NodeId, from: State) -> Result<Option<Ways>, SchemaError> {
+        if let Some(known) = self.runs.get(&(body, from)) {
+            return Ok(known.clone());
+        }
+        let run = self.find_run(body, from)?;
+        self.runs.insert((body, from), run.clone());
+        Ok(run)
+    }
+
+    fn find_run(&mut self, body: NodeId, from: State) -> Result<Option<Ways>, SchemaError> {
+        let Some(terminals) = terminals_of(self.nodes, body) else { return Ok(None) };
+        // One round: from each state that is reached, the languages to others.
+        let (mut states, mut ways): (Vec<State>, Vec<Vec<Language>>) = (vec![from], Vec::new());
+        while let Some(&state) = states.get(ways.len()) {
+            let mut row = vec![Language::EMPTY; states.len()];
+            for &(language, longest) in &terminals {
+                for (allowed, end) in self.terminal(language, state, longest)? {
+                    let languages = &mut self.nodes.languages;
+                    let allowed = languages.difference(allowed, Language::EPSILON);
+                    let index = states.iter().position(|&known| known == end).unwrap_or_else(|| {
+                        states.push(end);
+                        states.len() - 1
+                    });
+                    row.resize(states.len(), Language::EMPTY);
+                    row[index] = languages.union([row[index], allowed]);
+                }
+            }
+            ways.push(row);
+            if states.len() > MOST_RUN_STATES {
+                return Ok(None);
+            }
+        }
+        let languages = &mut self.nodes.languages;
+        ways.iter_mut().for_each(|row| row.resize(states.len(), Language::EMPTY));
+        // Any number of rounds (Kleene, 1956): by way of one state more at a time.
+        for via in 0..states.len() {
+            let again = languages.star(ways[via][via]);
+            let before = ways.clone();
+            for (i, row) in ways.iter_mut().enumerate() {
+                for (j, way) in row.iter_mut().enumerate() {
+                    let detour = languages.concat(again, before[via][j]);
+                    let detour = languages.concat(before[i][via], detour);
+                    *way = languages.union([*way, detour]);
+                }
+            }
+        }
+        let mut out: Ways = vec![(from, Language::EPSILON)];
+        for (&state, &way) in states.iter().zip(&ways[0]) {
+            if way == Language::EMPTY {
+                continue;
+            }
+            let state = if self.is_idle(state)? { NONE } else { state };
+            match out.iter_mut().find(|(known, _)| *known == state) {
+                Some((_, known)) => *known = self.nodes.languages.union([*known, way]),
+                None => out.push((state, way)),
+            }
+        }
+        Ok(Some(out))
+    }
+
+    /// Whether a state forbids nothing that could come.
+    fn is_idle(&mut self, state: State) -> Result<bool, SchemaError> {
+        let transitions = self.nodes.languages.transitions(state);
+        for (lo, hi, target) in transitions.over(0, 0x10_FFFF) {
+            if self.nodes.languages.is_viable(target)?
+                && !self.firsts.intersection(&CharSet::new([(lo, hi)])).is_empty()
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// All states that rounds of a body lead to, from the least count on.
     fn ends_of_repeat(&mut self, body: NodeId, min: u32, max: u32, state: State) -> Result<Vec<State>, CompileError> {
+        if min == 0
+            && max == UNBOUNDED
+            && let Some(run) = self.run(body, state)?
+        {
+            return Ok(run.into_iter().map(|(state, _)| state).collect());
+        }
         let (mut here, mut out) = (vec![state], Vec::new());
         let mut round = 0;
         loop {
@@ -396,6 +514,13 @@ impl Rewriting<'_> {
         to: State,
         round: u32,
     ) -> Result<NodeId, CompileError> {
+        if min == 0
+            && max == UNBOUNDED
+            && let Some(run) = self.run(body, from)?
+        {
+            let way = run.into_iter().find(|&(state, _)| state == to);
+            return Ok(way.map_or(NodeId::NOTHING, |(_, language)| self.nodes.terminal(language)));
+        }
         let ends = self.ends_of(body, from)?;
         if ends == [from] {
             // The same in each round.
@@ -481,6 +606,48 @@ impl Rewriting<'_> {
         }
         Ok(())
     }
+}
+
+/// The languages of a choice of terminals, and whether each is as long as it can be; `None` for other nodes, and for
+/// languages that look beyond their end.
+fn terminals_of(nodes: &Nodes, node: NodeId) -> Option<Vec<(Language, bool)>> {
+    let terminal = |&node: &NodeId| match *nodes.get(node) {
+        Node::Terminal(language) if !nodes.languages.looks(language) => Some((language, false)),
+        Node::Longest(language) if !nodes.languages.looks(language) => Some((language, true)),
+        _ => None,
+    };
+    match nodes.get(node) {
+        Node::Choice(items) => items.iter().map(terminal).collect(),
+        _ => Some(vec![terminal(&node)?]),
+    }
+}
+
+/// The characters that anything in a node and its rules can begin with, but for repetitions of terminals.
+fn firsts(nodes: &mut Nodes, start: NodeId) -> Result<CharSet, SchemaError> {
+    let (mut ranges, mut open, mut seen) = (Vec::new(), vec![start], hashbrown::HashSet::new());
+    while let Some(node) = open.pop() {
+        if !seen.insert(node) {
+            continue;
+        }
+        match nodes.get(node).clone() {
+            Node::Terminal(language) | Node::Longest(language) => {
+                let transitions = nodes.languages.transitions(language);
+                for (lo, hi, target) in transitions.over(0, 0x10_FFFF) {
+                    if nodes.languages.is_viable(target)? {
+                        ranges.push((lo, hi));
+                    }
+                }
+            }
+            Node::Json(_) => ranges.extend(" \t\r\n{[\"-0123456789tfn".chars().map(|c| (c as u32, c as u32))),
+            Node::Sequence(head, tail) => open.extend([head, tail]),
+            Node::Choice(items) => open.extend(items),
+            Node::Repeat(body, 0, UNBOUNDED) if terminals_of(nodes, body).is_some() => {}
+            Node::Repeat(body, ..) | Node::Limit(body, _) => open.push(body),
+            Node::Rule(rule) => open.push(nodes.body(rule)),
+            Node::Token(_) | Node::LimitEnd | Node::Begin(_) | Node::End(_) => {}
+        }
+    }
+    Ok(CharSet::new(ranges))
 }
 
 fn too_many_rounds() -> CompileError {

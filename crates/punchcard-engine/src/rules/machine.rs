@@ -5,16 +5,17 @@
 
 use super::lower::Lowered;
 use super::nodes::{Nodes, PartId};
-use super::stack::{Counting, Exits, Next, StackId, Stacks};
+use super::stack::{Counting, Exit, ExitsId, Next, StackId, Stacks};
 use crate::automaton::{ConfigId, Configs};
 use crate::bytes::ByteSet;
 use crate::error::CompileError;
 use crate::json::machine::MachineLimits;
 use crate::leaf::{Encoding, LeafId, Leaves};
 use crate::{json, limit_error};
+use hashbrown::HashMap;
 use punchcard_grammar::GrammarError;
 use punchcard_schema::SchemaError;
-use std::sync::Arc;
+use rustc_hash::FxBuildHasher;
 
 /// What is being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,6 +59,30 @@ pub(crate) struct Reading {
     pub(crate) stack: StackId,
 }
 
+/// What is behind a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rest {
+    Stack(StackId),
+    /// The stacks below an exit, which are found out only if they are needed.
+    Exit(ExitsId, u32),
+}
+
+/// A reading between configurations. It is not interned: most are gone after a byte or two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Passing {
+    pub(super) place: Place,
+    pub(super) tokens: Tokens,
+    pub(super) rest: Rest,
+    /// What begins next is among the readings as if it had begun, so the place is not left.
+    pub(super) is_opened: bool,
+}
+
+impl From<Reading> for Passing {
+    fn from(Reading { place, tokens, stack }: Reading) -> Passing {
+        Passing { place, tokens, rest: Rest::Stack(stack), is_opened: false }
+    }
+}
+
 /// The machine of one grammar.
 #[derive(Debug)]
 pub struct Machine {
@@ -69,9 +94,14 @@ pub struct Machine {
     /// Token ids of each set, sorted.
     pub(crate) token_sets: Vec<Box<[u32]>>,
     pub(crate) costs: super::completion::Costs,
+    pub(super) lives: super::live::Lives,
     limits: MachineLimits,
     configs: Configs<Reading>,
+    token_steps: HashMap<(ConfigId, u32), ConfigId, FxBuildHasher>,
     start: ConfigId,
+    /// Memory for readings between configurations, used again and again.
+    passing: Vec<Passing>,
+    pub(super) walks: Vec<super::mask::Walk>,
 }
 
 impl Machine {
@@ -85,9 +115,13 @@ impl Machine {
             part_masks: Default::default(),
             token_sets: tokens,
             costs: Default::default(),
+            lives: Default::default(),
             limits,
             configs: Configs::new(),
+            token_steps: HashMap::default(),
             start: ConfigId::DEAD,
+            passing: Vec::new(),
+            walks: Vec::new(),
         };
         let stack = machine.stacks.push(&machine.nodes, start, StackId::END);
         let reading = Reading { place: Place::Between, tokens: Tokens::UNLIMITED, stack };
@@ -123,6 +157,8 @@ impl Machine {
             + self.stacks.memory_size()
             + self.leaves.memory_size()
             + self.configs.memory_size()
+            + 16 * self.token_steps.len()
+            + self.lives.memory_size()
             + self.part_masks.memory_size()
             + self.parts.iter().map(json::Machine::memory_size).sum::<usize>()
             + self.token_sets.iter().map(|set| 4 * set.len()).sum::<usize>()
@@ -151,78 +187,149 @@ impl Machine {
         if let Some(next) = self.configs.known_step(config, byte) {
             return Ok(next);
         }
+        let next = self.step_bytes(config, &[byte])?;
+        self.configs.remember_step(config, byte, next);
+        Ok(next)
+    }
+
+    /// The configuration after more bytes. Those in between are passed through without being noted.
+    fn step_bytes(&mut self, config: ConfigId, bytes: &[u8]) -> Result<ConfigId, SchemaError> {
         let states = self.configs.len() + self.stacks.len() + self.nodes.len();
         if states > self.limits.max_states {
             let hint = "Compile the grammar anew for further texts, or raise the limit";
             return Err(limit_error("max_states", self.limits.max_states, hint));
         }
-        let mut out = Vec::new();
-        for i in 0..self.readings_of(config).len() {
-            let reading = self.readings_of(config)[i];
-            self.step_reading(reading, byte, &mut out)?;
+        let mut readings = std::mem::take(&mut self.passing);
+        readings.clear();
+        readings.extend(self.configs.readings(config).iter().map(|&reading| Passing::from(reading)));
+        let mut first = 0;
+        for &byte in bytes {
+            self.open(&mut readings, first, &ByteSet::of(&[byte]))?;
+            let end = readings.len();
+            for i in first..end {
+                self.pass(readings[i], byte, &mut readings)?;
+            }
+            first = end;
+            self.join_from(first, &mut readings)?;
+            if readings.len() == first {
+                break;
+            }
         }
-        let next = self.config(&mut out);
-        if self.readings_of(next).len() > self.limits.max_readings {
+        let mut out = Vec::with_capacity(readings.len() - first);
+        for &reading in &readings[first..] {
+            out.push(self.settle(reading)?);
+        }
+        self.passing = readings;
+        Ok(self.config(&mut out))
+    }
+
+    /// The place of a reading after one more byte, if there is one.
+    pub(super) fn pass(&mut self, reading: Passing, byte: u8, out: &mut Vec<Passing>) -> Result<(), SchemaError> {
+        if reading.tokens.after(Counting::Keeps).is_none() {
+            return Ok(());
+        }
+        let place = match reading.place {
+            Place::Between => return Ok(()),
+            Place::Leaf(leaf) => match self.leaves.step(&mut self.nodes.languages, leaf, byte)? {
+                LeafId::DEAD => return Ok(()),
+                next => Place::Leaf(next),
+            },
+            Place::Json(part, config) => match self.parts[part.0 as usize].step(config, byte)? {
+                ConfigId::DEAD => return Ok(()),
+                next => Place::Json(part, next),
+            },
+        };
+        out.push(Passing { place, is_opened: false, ..reading });
+        Ok(())
+    }
+
+    /// Adds what may begin next to the readings from the `first` on, as far as it may begin with one of some bytes.
+    pub(super) fn open(
+        &mut self,
+        readings: &mut Vec<Passing>,
+        first: usize,
+        wanted: &ByteSet,
+    ) -> Result<(), SchemaError> {
+        let end = readings.len();
+        let mut i = first;
+        while i < end {
+            let Passing { place, tokens, rest, is_opened } = readings[i];
+            i += 1;
+            if is_opened || !self.is_complete(place) || self.live_behind(rest)?.and(wanted).is_empty() {
+                continue;
+            }
+            // What begins next is read once for all that is complete here.
+            let mut stack = self.stack_of(rest)?;
+            let others = i..end;
+            for other in others {
+                let Passing { place, tokens: counted, rest, is_opened } = readings[other];
+                if !is_opened
+                    && counted == tokens
+                    && self.is_complete(place)
+                    && !self.live_behind(rest)?.and(wanted).is_empty()
+                {
+                    readings[other].is_opened = true;
+                    let more = self.stack_of(rest)?;
+                    stack = self.stacks.union(stack, more);
+                }
+            }
+            let id = self.exits(stack)?;
+            let exits = self.stacks.exits(id);
+            if exits.live.and(wanted).is_empty() {
+                continue;
+            }
+            for (number, exit) in exits.next.iter().enumerate() {
+                if exit.live.and(wanted).is_empty() {
+                    continue;
+                }
+                if let Some(tokens) = tokens.after(exit.counting) {
+                    let rest = Rest::Exit(id, number as u32);
+                    readings.push(Passing { place: exit.place, tokens, rest, is_opened: true });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes one of those readings, from the `first` on, that are at the same place.
+    pub(super) fn join_from(&mut self, first: usize, readings: &mut Vec<Passing>) -> Result<(), SchemaError> {
+        if readings.len() > first + 1 {
+            readings[first..].sort_unstable();
+            let mut kept = first;
+            for i in first + 1..readings.len() {
+                let (last, next) = (readings[kept], readings[i]);
+                if (last.place, last.tokens) != (next.place, next.tokens) {
+                    kept += 1;
+                    readings[kept] = next;
+                } else if last.rest != next.rest {
+                    let (a, b) = (self.stack_of(last.rest)?, self.stack_of(next.rest)?);
+                    readings[kept].rest = Rest::Stack(self.stacks.union(a, b));
+                }
+            }
+            readings.truncate(kept + 1);
+        }
+        if readings.len() - first > self.limits.max_readings {
             let hint = "Tell the alternatives of the rules apart earlier, or raise the limit";
             return Err(limit_error("max_readings", self.limits.max_readings, hint));
         }
-        self.nodes.languages.check_limit()?;
-        self.configs.remember_step(config, byte, next);
-        Ok(next)
+        Ok(self.nodes.languages.check_limit()?)
     }
 
-    fn step_reading(&mut self, reading: Reading, byte: u8, out: &mut Vec<Reading>) -> Result<(), SchemaError> {
-        let Reading { place, tokens, stack } = reading;
-        let used_up = tokens.after(Counting::Keeps).is_none();
-        match place {
-            Place::Leaf(leaf) if !used_up => {
-                let next = self.leaves.step(&mut self.nodes.languages, leaf, byte)?;
-                self.in_leaf(next, tokens, stack, out)?;
-            }
-            Place::Json(part, config) if !used_up => {
-                let next = self.parts[part.0 as usize].step(config, byte)?;
-                if next != ConfigId::DEAD {
-                    out.push(Reading { place: Place::Json(part, next), tokens, stack });
-                }
-            }
-            _ => {}
-        }
-        if !self.is_complete(place) {
-            return Ok(());
-        }
-        let exits = self.exits(stack)?;
-        for &(next, counting, below) in &exits.next {
-            let Some(tokens) = tokens.after(counting) else { continue };
-            match next {
-                Next::Terminal(language) => {
-                    let leaf = self.leaves.start(language, Encoding::Raw);
-                    let leaf = self.leaves.step(&mut self.nodes.languages, leaf, byte)?;
-                    self.in_leaf(leaf, tokens, below, out)?;
-                }
-                Next::Json(part) => {
-                    let machine = &mut self.parts[part.0 as usize];
-                    let next = machine.step(machine.start(), byte)?;
-                    if next != ConfigId::DEAD {
-                        out.push(Reading { place: Place::Json(part, next), tokens, stack: below });
-                    }
-                }
-                Next::Token(_) => {}
-            }
-        }
-        Ok(())
+    /// A reading as it is kept.
+    pub(super) fn settle(&mut self, reading: Passing) -> Result<Reading, SchemaError> {
+        let place = match reading.place {
+            Place::Leaf(leaf) => self.place_of(leaf)?,
+            place => place,
+        };
+        Ok(Reading { place, tokens: reading.tokens, stack: self.stack_of(reading.rest)? })
     }
 
-    fn in_leaf(
-        &mut self,
-        leaf: LeafId,
-        tokens: Tokens,
-        stack: StackId,
-        out: &mut Vec<Reading>,
-    ) -> Result<(), SchemaError> {
-        if leaf != LeafId::DEAD {
-            out.push(Reading { place: self.place_of(leaf)?, tokens, stack });
+    /// The stacks behind a place.
+    pub(super) fn stack_of(&mut self, rest: Rest) -> Result<StackId, SchemaError> {
+        match rest {
+            Rest::Stack(stack) => Ok(stack),
+            Rest::Exit(id, exit) => self.stacks.below(&self.nodes, id, exit as usize),
         }
-        Ok(())
     }
 
     /// In a terminal, which is left at once if nothing more can come of it.
@@ -247,27 +354,54 @@ impl Machine {
 
     /// Adds the bytes that may come next, and perhaps some that may not.
     pub(crate) fn possible_bytes(&mut self, config: ConfigId, out: &mut ByteSet) -> Result<(), SchemaError> {
-        for reading in self.opened(config)? {
-            match reading.place {
-                Place::Between => {}
-                Place::Leaf(leaf) => out.extend(&self.leaves.live(&mut self.nodes.languages, leaf)?),
-                Place::Json(part, config) => self.parts[part.0 as usize].possible_bytes(config, out)?,
+        for i in 0..self.readings_of(config).len() {
+            let reading = self.readings_of(config)[i];
+            self.live(reading.place, out)?;
+            if self.is_complete(reading.place) {
+                let exits = self.exits(reading.stack)?;
+                out.extend(&self.stacks.exits(exits).live);
             }
         }
         Ok(())
     }
 
+    /// Adds the bytes that may come next within a place, and perhaps some that may not.
+    pub(super) fn live(&mut self, place: Place, out: &mut ByteSet) -> Result<(), SchemaError> {
+        match place {
+            Place::Between => {}
+            Place::Leaf(leaf) => out.extend(&self.leaves.live(&mut self.nodes.languages, leaf)?),
+            Place::Json(part, config) => self.parts[part.0 as usize].possible_bytes(config, out)?,
+        }
+        Ok(())
+    }
+
     /// What can be read next from stacks.
-    pub(crate) fn exits(&mut self, stack: StackId) -> Result<Arc<Exits>, SchemaError> {
-        self.stacks.exits(&mut self.nodes, stack)
+    pub(super) fn exits(&mut self, stack: StackId) -> Result<ExitsId, SchemaError> {
+        if let Some(known) = self.stacks.known_exits(stack) {
+            return Ok(known);
+        }
+        let mut exits = self.stacks.find_exits(&mut self.nodes, stack)?;
+        for exit in &mut exits.next {
+            exit.place = match exit.next {
+                Next::Terminal(language) => Place::Leaf(self.leaves.start(language, Encoding::Raw)),
+                Next::Json(part) => Place::Json(part, self.parts[part.0 as usize].start()),
+                Next::Token(_) => continue,
+            };
+            self.live(exit.place, &mut exit.live)?;
+            exits.live.extend(&exit.live);
+        }
+        Ok(self.stacks.keep_exits(stack, exits))
     }
 
     /// Whether the text may end here.
     pub(crate) fn is_accepting(&mut self, config: ConfigId) -> Result<bool, SchemaError> {
         for i in 0..self.readings_of(config).len() {
             let reading = self.readings_of(config)[i];
-            if self.is_complete(reading.place) && self.exits(reading.stack)?.may_end {
-                return Ok(true);
+            if self.is_complete(reading.place) {
+                let exits = self.exits(reading.stack)?;
+                if self.stacks.exits(exits).may_end {
+                    return Ok(true);
+                }
             }
         }
         Ok(false)
@@ -284,8 +418,11 @@ impl Machine {
             if !self.is_complete(reading.place) {
                 continue;
             }
-            for &(next, counting, stack) in &self.exits(reading.stack)?.next {
+            let exits = self.exits(reading.stack)?;
+            for exit in 0..self.stacks.exits(exits).next.len() {
+                let Exit { next, counting, .. } = self.stacks.exits(exits).next[exit];
                 if let (Next::Token(set), Some(tokens)) = (next, reading.tokens.after(counting)) {
+                    let stack = self.stacks.below(&self.nodes, exits, exit)?;
                     out.push((set.0 as usize, Reading { place: Place::Between, tokens, stack }));
                 }
             }
@@ -300,13 +437,13 @@ impl Machine {
         id: u32,
         bytes: Option<&[u8]>,
     ) -> Result<ConfigId, SchemaError> {
-        let mut at = if bytes.is_some() { config } else { ConfigId::DEAD };
-        for &byte in bytes.unwrap_or_default() {
-            at = self.step(at, byte)?;
-            if at == ConfigId::DEAD {
-                break;
-            }
+        if let Some(&known) = self.token_steps.get(&(config, id)) {
+            return Ok(known);
         }
+        let mut at = match bytes {
+            Some(bytes) => self.step_bytes(config, bytes)?,
+            None => ConfigId::DEAD,
+        };
         let mut readings: Vec<Reading> = Vec::new();
         for (set, reading) in self.token_exits(config)? {
             if self.token_sets[set].binary_search(&id).is_ok() {
@@ -317,7 +454,9 @@ impl Machine {
             readings.extend(self.readings_of(at));
             at = self.config(&mut readings);
         }
-        self.after_token(at)
+        let next = self.after_token(at)?;
+        self.token_steps.insert((config, id), next);
+        Ok(next)
     }
 
     /// Tokens that are asked for by id, sorted.
@@ -399,17 +538,20 @@ impl Machine {
         }
         let mut out = Vec::new();
         for i in 0..self.readings_of(config).len() {
-            let mut reading = self.readings_of(config)[i];
-            if reading.tokens.is_limited() {
-                let Some(left) = reading.tokens.0.checked_sub(1) else { continue };
-                reading.tokens = Tokens(left);
-                if !self.ends_within(reading, u64::from(left))? {
-                    continue;
-                }
-            }
-            out.push(reading);
+            let reading = self.readings_of(config)[i];
+            out.extend(self.reading_after_token(reading)?);
         }
         Ok(self.config(&mut out))
+    }
+
+    /// A reading at the end of a token, if it can end within its limit.
+    pub(super) fn reading_after_token(&mut self, reading: Reading) -> Result<Option<Reading>, SchemaError> {
+        if !reading.tokens.is_limited() {
+            return Ok(Some(reading));
+        }
+        let Some(left) = reading.tokens.0.checked_sub(1) else { return Ok(None) };
+        let reading = Reading { tokens: Tokens(left), ..reading };
+        Ok(self.ends_within(reading, u64::from(left))?.then_some(reading))
     }
 
     /// A limit can be kept if what is left of its body takes no more bytes than there are tokens.

@@ -1,38 +1,26 @@
 //! Token masks of rules.
 //!
-//! Where a terminal is so wide that most tokens stay within it (free text, a string, a comment), the tokens that stay come
-//! as a ready bitmask that depends on the terminal alone, and only those that leave it are tried in full. Of a JSON
-//! value the mask is that of its own machine, and only the different rests of the tokens that go on behind its end are tried.
-//! Everything else is a walk over the vocabulary's trie that skips a subtree at the first dead byte.
+//! What a terminal says of tokens depends on its language alone ([`terminal_mask`](super::terminal_mask)): those that stay
+//! within it come as a ready set, and of those that go on behind its end only the different rests are tried, on top of
+//! what may follow. Where a token goes on with another terminal and many tokens begin alike, that one's ready set is
+//! taken from there on. Of a JSON value the mask is that of its own machine, and only the rests of the tokens that go
+//! on behind its end are tried. Everything else is a walk over a trie, along the bytes with which something can go on.
+//! Nothing is interned on the way: readings live on a stack beside the path.
 
-use super::machine::{Machine, Place, Reading};
+use super::machine::{Machine, Passing, Place};
 use super::nodes::PartId;
-use super::stack::Next;
+use super::terminal_mask::Crossing;
 use crate::automaton::ConfigId;
-use crate::leaf::{Encoding, LeafId, Leaves, within_a_token};
+use crate::bytes::ByteSet;
+use crate::leaf::LeafId;
 use crate::mask::{Mask, set};
 use crate::trie::Trie;
 use crate::vocabulary::Vocabulary;
 use hashbrown::HashMap;
-use punchcard_automata::Languages;
 use punchcard_schema::SchemaError;
 use rustc_hash::FxBuildHasher;
+use std::ops::Range;
 use std::sync::Arc;
-
-/// What a terminal says of all tokens, whatever stands around it.
-#[derive(Debug)]
-pub(crate) struct TerminalMask {
-    /// Tokens that stay within it.
-    inside: Box<[u32]>,
-    /// Tokens of which some beginning (not an empty one) is complete, and that then leave it.
-    leaving: Trie,
-}
-
-impl TerminalMask {
-    pub(crate) fn memory_size(&self) -> usize {
-        4 * self.inside.len() + self.leaving.memory_size()
-    }
-}
 
 /// What a JSON value says of all tokens.
 #[derive(Debug)]
@@ -58,8 +46,26 @@ impl PartMasks {
     }
 }
 
-/// Terminals with more characters than this are worth a mask of their own.
-const MOST_CHARS_TO_WALK: u32 = 64;
+/// A node on the path of a walk: the readings there, and the children that were not visited yet.
+#[derive(Debug)]
+struct Level {
+    readings: Range<usize>,
+    children: Range<usize>,
+    live: ByteSet,
+}
+
+/// What a walk has on its path. The memory is used again.
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    /// The readings along the path, those of the last node last.
+    readings: Vec<Passing>,
+    levels: Vec<Level>,
+}
+
+/// With fewer children it costs more to ask which bytes may come than to try them.
+const FEW_CHILDREN: usize = 4;
+/// With fewer nodes below, a walk costs less than looking for what is known of them.
+const FEW_NODES: usize = 64;
 
 impl Machine {
     /// Sets the bits of all tokens that may come next; `words` must be zero.
@@ -75,96 +81,192 @@ impl Machine {
                 self.token_sets[tokens].iter().for_each(|&id| set(words, id));
             }
         }
+        let readings = self.readings_of(config).iter().map(|&reading| Passing::from(reading)).collect();
+        self.find_below(vocabulary, vocabulary.trie.root(), readings, words)
+    }
+
+    /// Finds the tokens below a node of the trie that go on from there like any of the readings.
+    fn find_below(
+        &mut self,
+        vocabulary: &Vocabulary,
+        node: usize,
+        mut readings: Vec<Passing>,
+        words: &mut [u32],
+    ) -> Result<(), SchemaError> {
+        self.open(&mut readings, 0, &ByteSet::ALL)?;
+        self.join_from(0, &mut readings)?;
         let mut narrow = Vec::new();
-        for reading in self.opened(config)? {
+        for reading in readings {
             match reading.place {
-                Place::Leaf(leaf) if !reading.tokens.is_limited() && self.is_wide(leaf) => {
-                    let mask = self.terminal_mask(vocabulary, leaf)?;
-                    mask.inside.iter().zip(words.iter_mut()).for_each(|(from, to)| *to |= from);
-                    let from = self.config(&mut vec![reading]);
-                    self.walk(&mask.leaving, from, words)?;
+                Place::Leaf(leaf) if !reading.tokens.is_limited() => {
+                    if !self.find_in_terminal(vocabulary, node, leaf, reading, words)? {
+                        narrow.push(reading);
+                    }
                 }
-                Place::Json(part, at) if !reading.tokens.is_limited() => {
+                Place::Json(part, at) if !reading.tokens.is_limited() && node == vocabulary.trie.root() => {
                     let mask = self.part_mask(vocabulary, part, at)?;
                     mask.inside.add_to(words);
-                    let behind = self.config(&mut vec![Reading { place: Place::Between, ..reading }]);
-                    self.walk(&mask.rests, behind, words)?;
+                    self.walk_behind(vocabulary, &mask.rests, reading, words)?;
                 }
+                Place::Between => {}
                 _ => narrow.push(reading),
             }
         }
-        if !narrow.is_empty() {
-            let from = self.config(&mut narrow);
-            self.walk(&vocabulary.trie, from, words)?;
-        }
-        Ok(())
+        self.walk(vocabulary, &vocabulary.trie, node, &narrow, words)
     }
 
-    /// The readings of a configuration, with what begins next as if it had begun: no reading stands between two parts.
-    pub(crate) fn opened(&mut self, config: ConfigId) -> Result<Vec<Reading>, SchemaError> {
-        let mut out = Vec::new();
-        for i in 0..self.readings_of(config).len() {
-            let reading = self.readings_of(config)[i];
-            if reading.place != Place::Between {
-                out.push(reading);
+    /// The same for a reading within a terminal, by what is known of that. What may follow at the node itself is left to
+    /// the caller. Within a character nothing is known: `false`.
+    fn find_in_terminal(
+        &mut self,
+        vocabulary: &Vocabulary,
+        node: usize,
+        leaf: LeafId,
+        reading: Passing,
+        words: &mut [u32],
+    ) -> Result<bool, SchemaError> {
+        let Some(mask) = self.terminal_mask(vocabulary, leaf, node)? else { return Ok(false) };
+        mask.inside.add_to(words);
+        let live = self.live_behind(reading.rest)?;
+        let behind = Passing { place: Place::Between, is_opened: false, ..reading };
+        let cross = |machine: &mut Machine, crossing: &Crossing, words: &mut [u32]| {
+            if !crossing.bytes.and(&live).is_empty() {
+                machine.walk_behind(vocabulary, &crossing.rests, behind, words)?;
             }
-            if !self.is_complete(reading.place) {
-                continue;
+            for &end in &crossing.ends {
+                machine.find_below(vocabulary, end as usize, vec![behind], words)?;
             }
-            for &(next, counting, stack) in &self.exits(reading.stack)?.next {
-                let Some(tokens) = reading.tokens.after(counting) else { continue };
-                let place = match next {
-                    Next::Terminal(language) => Place::Leaf(self.leaves.start(language, Encoding::Raw)),
-                    Next::Json(part) => Place::Json(part, self.parts[part.0 as usize].start()),
-                    Next::Token(_) => continue,
-                };
-                out.push(Reading { place, tokens, stack });
-            }
+            Ok::<_, SchemaError>(())
+        };
+        cross(self, &mask.crossing, words)?;
+        let early = mask.further.and(&live);
+        if !early.is_empty() {
+            let crossing = self.early_crossing(vocabulary, leaf, node, early)?;
+            cross(self, &crossing, words)?;
         }
-        // What is complete where it begins is followed at once by what was found behind it, too: read it once.
-        out.sort_unstable();
-        out.dedup();
-        Ok(out)
+        Ok(true)
     }
 
-    /// Sets the bits of the strings in the trie that the machine can read.
-    fn walk(&mut self, trie: &Trie, from: ConfigId, words: &mut [u32]) -> Result<(), SchemaError> {
-        let nodes = trie.nodes();
-        let mut path = vec![from; trie.max_depth() + 1];
-        let mut i = 0;
-        while let Some(node) = nodes.get(i) {
-            let depth = usize::from(node.depth);
-            let next = self.step(path[depth - 1], node.byte)?;
-            if next == ConfigId::DEAD {
-                i = node.end as usize;
+    /// Finds the rests of tokens that may follow behind the end of what is being read.
+    fn walk_behind(
+        &mut self,
+        vocabulary: &Vocabulary,
+        rests: &Trie,
+        reading: Passing,
+        words: &mut [u32],
+    ) -> Result<(), SchemaError> {
+        let behind = Passing { place: Place::Between, is_opened: false, ..reading };
+        self.walk(vocabulary, rests, rests.root(), &[behind], words)
+    }
+
+    /// Sets the bits of the strings below a node of a trie that the machine can read.
+    fn walk(
+        &mut self,
+        vocabulary: &Vocabulary,
+        trie: &Trie,
+        node: usize,
+        from: &[Passing],
+        words: &mut [u32],
+    ) -> Result<(), SchemaError> {
+        if from.is_empty() || trie.children(node).is_empty() {
+            return Ok(());
+        }
+        let mut walk = self.walks.pop().unwrap_or_default();
+        let result = self.walk_with(&mut walk, vocabulary, trie, node, from, words);
+        self.walks.push(walk);
+        result
+    }
+
+    fn walk_with(
+        &mut self,
+        walk: &mut Walk,
+        vocabulary: &Vocabulary,
+        trie: &Trie,
+        node: usize,
+        from: &[Passing],
+        words: &mut [u32],
+    ) -> Result<(), SchemaError> {
+        let Walk { readings, levels } = walk;
+        readings.clear();
+        readings.extend_from_slice(from);
+        levels.clear();
+        levels.push(self.level(trie, node, 0, readings)?);
+        while let Some(level) = levels.last_mut() {
+            let Some(place) = level.children.next() else {
+                levels.pop();
+                continue;
+            };
+            let byte = trie.child_byte(place);
+            if !level.live.contains(byte) {
                 continue;
             }
-            path[depth] = next;
-            let tokens = trie.tokens_at(i);
-            if !tokens.is_empty() && (!self.counts_tokens(next) || self.after_token(next)? != ConfigId::DEAD) {
+            let before = level.readings.clone();
+            readings.truncate(before.end);
+            for i in before.clone() {
+                self.pass(readings[i], byte, readings)?;
+            }
+            if readings.len() == before.end {
+                continue;
+            }
+            self.join_from(before.end, readings)?;
+            let node = trie.child_node(place);
+            let tokens = trie.tokens_at(node);
+            if !tokens.is_empty() && self.may_end_token(&readings[before.end..])? {
                 tokens.iter().for_each(|&id| set(words, id));
             }
-            i += 1;
+            if trie.children(node).is_empty() {
+                continue;
+            }
+            if std::ptr::eq(trie, &vocabulary.trie) && trie.nodes_below(node) >= FEW_NODES {
+                let here: Vec<Passing> = readings.drain(before.end..).collect();
+                let is_known = |reading: &Passing| {
+                    !reading.tokens.is_limited() && matches!(reading.place, Place::Leaf(_) | Place::Between)
+                };
+                if here.iter().all(is_known) {
+                    self.find_below(vocabulary, node, here, words)?;
+                    continue;
+                }
+                readings.extend(here);
+            }
+            levels.push(self.level(trie, node, before.end, readings)?);
         }
         Ok(())
     }
 
-    fn is_wide(&self, leaf: LeafId) -> bool {
-        self.leaves
-            .language(leaf)
-            .is_some_and(|(language, _)| self.nodes.languages.length_bounds(language).1 > MOST_CHARS_TO_WALK)
+    /// A node on the path, with the readings from the `first` on.
+    fn level(
+        &mut self,
+        trie: &Trie,
+        node: usize,
+        first: usize,
+        readings: &mut Vec<Passing>,
+    ) -> Result<Level, SchemaError> {
+        let children = trie.children(node);
+        let (mut wanted, mut live) = (ByteSet::default(), ByteSet::default());
+        children.clone().for_each(|place| wanted.insert(trie.child_byte(place)));
+        self.open(readings, first, &wanted)?;
+        if children.len() <= FEW_CHILDREN {
+            live = ByteSet::ALL;
+        } else {
+            for reading in &readings[first..] {
+                self.live(reading.place, &mut live)?;
+            }
+        }
+        Ok(Level { readings: first..readings.len(), children, live })
     }
 
-    fn terminal_mask(&mut self, vocabulary: &Vocabulary, leaf: LeafId) -> Result<Arc<TerminalMask>, SchemaError> {
-        let (languages, leaves) = (&mut self.nodes.languages, &mut self.leaves);
-        let leaf = within_a_token(vocabulary, languages, leaves, leaf);
-        let Some((language, _)) = leaves.language(leaf) else {
-            return Ok(Arc::new(find_terminal_mask(vocabulary, languages, leaves, leaf)?));
-        };
-        let key = languages.fingerprint(language);
-        vocabulary
-            .terminal_masks
-            .get(key, TerminalMask::memory_size, || find_terminal_mask(vocabulary, languages, leaves, leaf))
+    /// Whether a token may end with some of the readings, within its limit on tokens.
+    fn may_end_token(&mut self, readings: &[Passing]) -> Result<bool, SchemaError> {
+        if readings.iter().any(|reading| !reading.tokens.is_limited()) {
+            return Ok(true);
+        }
+        for &reading in readings {
+            let reading = self.settle(reading)?;
+            if self.reading_after_token(reading)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn part_mask(
@@ -193,37 +295,4 @@ impl Machine {
         masks.masks.insert((part, config), mask.clone());
         Ok(mask)
     }
-}
-
-fn find_terminal_mask(
-    vocabulary: &Vocabulary,
-    languages: &mut Languages,
-    leaves: &mut Leaves,
-    leaf: LeafId,
-) -> Result<TerminalMask, SchemaError> {
-    let mut inside = vec![0u32; vocabulary.mask_words()].into_boxed_slice();
-    let mut leaving = Vec::new();
-    let trie = &vocabulary.trie;
-    let nodes = trie.nodes();
-    // For each length: the leaf, and whether some beginning so far is complete.
-    let mut path = vec![(leaf, false); trie.max_depth() + 1];
-    let mut i = 0;
-    while let Some(node) = nodes.get(i) {
-        let depth = usize::from(node.depth);
-        let (before, was_complete) = path[depth - 1];
-        let next = leaves.step(languages, before, node.byte)?;
-        if next == LeafId::DEAD {
-            if was_complete {
-                let tokens = trie.tokens_under(i).iter();
-                leaving.extend(tokens.filter_map(|&id| Some((vocabulary.token(id)?, id))));
-            }
-            i = node.end as usize;
-            continue;
-        }
-        let complete = leaves.language(next).is_some_and(|(language, _)| languages.is_nullable(language));
-        path[depth] = (next, was_complete || complete);
-        trie.tokens_at(i).iter().for_each(|&id| set(&mut inside, id));
-        i += 1;
-    }
-    Ok(TerminalMask { inside, leaving: Trie::new(leaving) })
 }

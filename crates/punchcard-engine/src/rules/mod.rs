@@ -1,12 +1,13 @@
 //! Grammars of rules.
 //!
 //! [`lower`] makes nodes of grammar expressions and [`recursion`] removes left recursion,
-//! [`longest`] makes terminals as long as they can be; [`stack`] holds what may follow,
-//! [`machine`] reads bytes and tokens, [`mask`] lifts that to the vocabulary, [`completion`] finds an end from
-//! anywhere, and [`events`] tells what begins and ends where.
+//! [`longest`] makes terminals as long as they can be; [`stack`] holds what may follow, [`live`] knows with which bytes,
+//! [`machine`] reads bytes and tokens, [`mask`] lifts that to the vocabulary with what [`terminal_mask`] knows of it,
+//! [`completion`] finds an end from anywhere, and [`events`] tells what begins and ends where.
 
 pub(crate) mod completion;
 pub mod events;
+pub(crate) mod live;
 pub(crate) mod longest;
 pub(crate) mod lower;
 pub(crate) mod machine;
@@ -15,5 +16,6 @@ mod members;
 pub(crate) mod nodes;
 pub(crate) mod recursion;
 pub(crate) mod stack;
+pub(crate) mod terminal_mask;
 
 pub use machine::Machine;

@@ -4,9 +4,11 @@
 //! and, interned, equal rests. Stacks with the same top are thus one, and what is read next is read once for all of them
 //! (as in the graph-structured stack of Tomita, 1985). No positions are in it, so equal futures are equal ids.
 
+use super::machine::Place;
 use super::nodes::{Node, NodeId, Nodes, PartId, TokensId};
+use crate::bytes::ByteSet;
 use crate::limit_error;
-use hashbrown::{HashMap, HashTable};
+use hashbrown::{HashMap, HashSet, HashTable};
 use punchcard_automata::Language;
 use punchcard_schema::SchemaError;
 use rustc_hash::FxBuildHasher;
@@ -45,14 +47,52 @@ pub(crate) enum Counting {
     Enters(u32),
 }
 
+/// What is read next from a set of stacks.
+#[derive(Debug)]
+pub(crate) struct Exit {
+    pub(crate) next: Next,
+    pub(crate) counting: Counting,
+    /// Where its reading begins, and the bytes that it may begin with.
+    pub(crate) place: Place,
+    pub(crate) live: ByteSet,
+    /// Where it comes from: places in what is opened of nodes on top of stacks.
+    pub(super) sources: Vec<Source>,
+    /// The stacks below it, once they were asked for: most exits are never taken.
+    below: Option<StackId>,
+}
+
+/// A place in what is opened of a node, and the stacks below the node.
+pub(super) type Source = (NodeId, u32, StackId);
+
 /// What can be read from a set of stacks, and whether the text may end here.
 #[derive(Debug, Default)]
 pub(crate) struct Exits {
-    /// What is read, what it does to the count of tokens, and the stacks below it.
-    pub(crate) next: Vec<(Next, Counting, StackId)>,
+    pub(crate) next: Vec<Exit>,
+    /// The bytes that any of them may begin with.
+    pub(crate) live: ByteSet,
     /// The text may end without leaving a limit, or by leaving it.
     pub(crate) may_end: bool,
 }
+
+/// What can be read from a set of stacks, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ExitsId(u32);
+
+/// What is pushed below a place, and the place that it stands on.
+type Edge = (NodeId, u32);
+
+/// What can be read first of a node, whatever is below it. A node that is opened on the way has a place; its edges say what
+/// is pushed below it, and on which place that stands.
+#[derive(Debug, Default)]
+struct Opening {
+    first: Vec<(Next, Counting, u32)>,
+    edges: Vec<Vec<Edge>>,
+    /// If the node may be empty: what leaving it does.
+    empty: Option<Counting>,
+}
+
+/// Not a place of an opening, but what is below the node.
+pub(super) const BELOW: u32 = u32::MAX;
 
 /// The store of stacks.
 #[derive(Debug)]
@@ -62,7 +102,11 @@ pub(crate) struct Stacks {
     spans: Vec<(u32, u32)>,
     ids: HashTable<StackId>,
     unions: FxMap<(StackId, StackId), StackId>,
-    exits: FxMap<StackId, Arc<Exits>>,
+    exits: Vec<Exits>,
+    exits_of: FxMap<StackId, ExitsId>,
+    openings: FxMap<NodeId, Arc<Opening>>,
+    /// The stacks below the places of what is opened of a node on top of stacks, as far as they are known.
+    below: FxMap<(NodeId, StackId), Box<[Option<StackId>]>>,
     /// How much the sets take, as states: one each, and more for large ones.
     weight: usize,
     /// Tops that unions have looked at.
@@ -77,52 +121,7 @@ fn slice<'a>(tops: &'a [(NodeId, StackId)], spans: &[(u32, u32)], stack: StackId
     &tops[start as usize..end as usize]
 }
 
-/// A node on top of stacks, while it is found out what can be read next.
-#[derive(Clone, Copy, Debug)]
-struct Opened {
-    node: NodeId,
-    counting: Counting,
-    below: StackId,
-    is_changed: bool,
-}
-
-#[derive(Default)]
-struct Found {
-    places: Vec<Opened>,
-    ids: FxMap<(NodeId, Counting, bool), usize>,
-    /// Places to open, or to open again.
-    changed: Vec<usize>,
-}
-
-impl Found {
-    fn add(&mut self, stacks: &mut Stacks, node: NodeId, below: StackId, counting: Counting) {
-        // The end of the text is no node that may be joined with others.
-        let key = (node, counting, below == StackId::NEVER);
-        let Some(&place) = self.ids.get(&key) else {
-            self.ids.insert(key, self.places.len());
-            self.changed.push(self.places.len());
-            self.places.push(Opened { node, counting, below, is_changed: true });
-            return;
-        };
-        let both = stacks.union(self.places[place].below, below);
-        let known = &mut self.places[place];
-        if known.below != both {
-            known.below = both;
-            if !std::mem::replace(&mut known.is_changed, true) {
-                self.changed.push(place);
-            }
-        }
-    }
-
-    fn add_all(&mut self, stacks: &mut Stacks, below: StackId, counting: Counting) {
-        for i in 0..stacks.tops(below).len() {
-            let (node, rest) = stacks.tops(below)[i];
-            self.add(stacks, node, rest, counting);
-        }
-    }
-}
-
-/// Most ways on from one place.
+/// Most stacks that are looked at for the ways on from one place.
 const MOST_EXITS: usize = 1_000_000;
 /// Most tops of stacks that finding them may look at.
 const MOST_WORK: u64 = 50_000_000;
@@ -135,7 +134,10 @@ impl Stacks {
             spans: Vec::new(),
             ids: HashTable::new(),
             unions: FxMap::default(),
-            exits: FxMap::default(),
+            exits: Vec::new(),
+            exits_of: FxMap::default(),
+            openings: FxMap::default(),
+            below: FxMap::default(),
             weight: 0,
             work: 0,
             max_states,
@@ -173,8 +175,13 @@ impl Stacks {
 
     pub(crate) fn memory_size(&self) -> usize {
         let sets = 8 * self.tops.capacity() + 14 * self.spans.capacity();
-        let exits: usize = self.exits.values().map(|exits| 64 + 20 * exits.next.len()).sum();
-        sets + exits + 24 * self.unions.len() + 24 * self.costs.len()
+        let exits: usize =
+            self.exits.iter().flat_map(|exits| &exits.next).map(|exit| 96 + 12 * exit.sources.len()).sum();
+        let opened = |opening: &Arc<Opening>| 16 * opening.first.len() + 40 * opening.edges.len();
+        let openings: usize = self.openings.values().map(opened).sum();
+        let below: usize = self.below.values().map(|known| 32 + 8 * known.len()).sum();
+        let known = 16 * self.unions.len() + 16 * self.costs.len() + below + 12 * self.exits_of.len();
+        sets + exits + openings + known
     }
 
     /// A node on top of stacks.
@@ -182,15 +189,37 @@ impl Stacks {
         if node == NodeId::EMPTY || below == StackId::NEVER {
             return below;
         }
-        let mut below = below;
-        // What a repetition is followed by may be another round of the same.
-        if let Some(at) = self.tops(below).iter().position(|&(top, _)| nodes.absorbs(node, top)) {
-            let mut others = self.tops(below).to_vec();
-            let (_, rest) = others.remove(at);
-            let others = self.intern(&others);
-            below = self.union(others, rest);
-        }
+        let below = self.without_rounds(nodes, node, below);
         self.intern(&[(node, below)])
+    }
+
+    /// What a repetition is followed by may be another round of the same: the stacks without it.
+    fn without_rounds(&mut self, nodes: &Nodes, node: NodeId, below: StackId) -> StackId {
+        let Some(at) = self.tops(below).iter().position(|&(top, _)| nodes.absorbs(node, top)) else { return below };
+        let mut others = self.tops(below).to_vec();
+        let (_, rest) = others.remove(at);
+        let others = self.intern(&others);
+        self.union(others, rest)
+    }
+
+    /// The set of some tops, in any order; those of the same node become one.
+    fn gather(&mut self, mut tops: Vec<(NodeId, StackId)>) -> StackId {
+        self.work += tops.len() as u64;
+        if tops.len() > 1 {
+            tops.sort_unstable();
+            tops.dedup();
+            let mut kept = 0;
+            for i in 1..tops.len() {
+                if tops[i].0 == tops[kept].0 {
+                    tops[kept].1 = self.union(tops[kept].1, tops[i].1);
+                } else {
+                    kept += 1;
+                    tops[kept] = tops[i];
+                }
+            }
+            tops.truncate(kept + 1);
+        }
+        self.intern(&tops)
     }
 
     /// All stacks of both sets.
@@ -232,88 +261,217 @@ impl Stacks {
         id
     }
 
-    /// What can be read next.
-    pub(crate) fn exits(&mut self, nodes: &mut Nodes, stack: StackId) -> Result<Arc<Exits>, SchemaError> {
-        if let Some(known) = self.exits.get(&stack) {
-            return Ok(known.clone());
-        }
-        let exits = Arc::new(self.find_exits(nodes, stack)?);
-        self.exits.insert(stack, exits.clone());
-        Ok(exits)
+    /// What can be read next, if it is known.
+    pub(crate) fn known_exits(&self, stack: StackId) -> Option<ExitsId> {
+        self.exits_of.get(&stack).copied()
     }
 
-    /// Nodes are opened in rounds, each on top of all stacks that it was found on so far: alternatives that begin alike are
-    /// one, however many there are.
-    fn find_exits(&mut self, nodes: &mut Nodes, stack: StackId) -> Result<Exits, SchemaError> {
-        let mut found = Found::default();
-        found.add_all(self, stack, Counting::Keeps);
-        let (mut may_end, mut opened, begun) = (false, 0, self.work);
-        while !found.changed.is_empty() {
-            for place in std::mem::take(&mut found.changed) {
-                found.places[place].is_changed = false;
-                let Opened { node, counting, below, .. } = found.places[place];
-                opened += 1;
-                if self.weight > self.max_states {
+    pub(crate) fn keep_exits(&mut self, stack: StackId, exits: Exits) -> ExitsId {
+        let id = ExitsId(self.exits.len() as u32);
+        self.weight += 1 + exits.next.len() / 4;
+        self.exits.push(exits);
+        self.exits_of.insert(stack, id);
+        id
+    }
+
+    pub(crate) fn exits(&self, id: ExitsId) -> &Exits {
+        &self.exits[id.0 as usize]
+    }
+
+    /// Finds what can be read next. Where its reading begins is left open.
+    pub(crate) fn find_exits(&mut self, nodes: &mut Nodes, stack: StackId) -> Result<Exits, SchemaError> {
+        let mut found: FxMap<(Next, Counting), Vec<Source>> = FxMap::default();
+        let (mut may_end, mut looked_at) = (false, 0);
+        let mut open = vec![(stack, Counting::Keeps)];
+        let mut seen = HashSet::with_hasher(FxBuildHasher);
+        while let Some((stack, counting)) = open.pop() {
+            if !seen.insert((stack, counting)) {
+                continue;
+            }
+            for i in 0..self.tops(stack).len() {
+                let (node, below) = self.tops(stack)[i];
+                looked_at += 1;
+                if looked_at > MOST_EXITS {
                     let hint = "Fewer rules that may be empty, one after the other, help";
-                    return Err(limit_error("max_states", self.max_states, hint));
-                }
-                if opened > MOST_EXITS || self.work - begun > MOST_WORK {
-                    let hint = "Fewer alternatives in the rules help";
                     return Err(limit_error("max_exits", MOST_EXITS, hint));
                 }
+                // The end of the text is an empty node above no stack.
                 if below == StackId::NEVER {
                     may_end = true;
                     continue;
                 }
-                match nodes.get(node).clone() {
-                    Node::Terminal(language) | Node::Longest(language) => {
-                        if nodes.languages.is_nullable(language) {
-                            found.add_all(self, below, counting);
-                        }
-                    }
-                    Node::Json(_) | Node::Token(_) => {}
-                    Node::Sequence(head, tail) => {
-                        let below = self.push(nodes, tail, below);
-                        found.add(self, head, below, counting);
-                    }
-                    Node::Choice(items) => items.iter().for_each(|&item| found.add(self, item, below, counting)),
-                    Node::Repeat(body, min, max) => {
-                        if min == 0 {
-                            found.add_all(self, below, counting);
-                        }
-                        let again = nodes.repeat(body, min.saturating_sub(1), super::nodes::fewer(max));
-                        let below = self.push(nodes, again, below);
-                        found.add(self, body, below, counting);
-                    }
-                    Node::Rule(rule) => found.add(self, nodes.body(rule), below, counting),
-                    Node::Limit(body, tokens) => {
-                        let end = nodes.limit_end();
-                        let below = self.push(nodes, end, below);
-                        found.add(self, body, below, Counting::Enters(tokens));
-                    }
-                    Node::LimitEnd => found.add_all(self, below, Counting::Leaves),
-                    Node::Begin(_) | Node::End(_) => found.add_all(self, below, counting),
+                let opening = self.opening(nodes, node);
+                for &(next, then, place) in &opening.first {
+                    let counting = if then == Counting::Keeps { counting } else { then };
+                    found.entry((next, counting)).or_default().push((node, place, below));
+                }
+                if let Some(then) = opening.empty {
+                    open.push((below, if then == Counting::Keeps { counting } else { then }));
                 }
             }
         }
-        let mut next: Vec<(Next, Counting, StackId)> = Vec::new();
-        let mut by_target: FxMap<(Counting, StackId), Vec<Language>> = FxMap::default();
-        for &Opened { node, counting, below, .. } in &found.places {
-            match *nodes.get(node) {
-                Node::Terminal(language) | Node::Longest(language) if language != Language::EPSILON => {
-                    by_target.entry((counting, below)).or_default().push(language);
-                }
-                Node::Json(part) => next.push((Next::Json(part), counting, below)),
-                Node::Token(tokens) => next.push((Next::Token(tokens), counting, below)),
-                _ => {}
-            }
-        }
-        // Terminals that lead to the same stacks are one.
-        for ((counting, below), languages) in by_target {
-            let language = nodes.languages.union(languages);
-            next.push((Next::Terminal(language), counting, below));
-        }
-        next.sort_unstable();
-        Ok(Exits { next, may_end })
+        let exit = |((next, counting), mut sources): ((Next, Counting), Vec<Source>)| {
+            sources.sort_unstable();
+            sources.dedup();
+            Exit { next, counting, place: Place::Between, live: ByteSet::default(), sources, below: None }
+        };
+        let mut next: Vec<Exit> = found.into_iter().map(exit).collect();
+        next.sort_unstable_by_key(|exit| (exit.next, exit.counting));
+        Ok(Exits { next, live: ByteSet::default(), may_end })
     }
+
+    /// What is opened of a node. As no rule begins with itself, it comes to an end, and no place is below itself.
+    fn opening(&mut self, nodes: &mut Nodes, node: NodeId) -> &Opening {
+        if !self.openings.contains_key(&node) {
+            let opening = find_opening(nodes, node);
+            self.openings.insert(node, Arc::new(opening));
+        }
+        &self.openings[&node]
+    }
+
+    /// The stacks below an exit.
+    pub(crate) fn below(&mut self, nodes: &Nodes, id: ExitsId, exit: usize) -> Result<StackId, SchemaError> {
+        let known = &self.exits[id.0 as usize].next[exit];
+        if let Some(below) = known.below {
+            return Ok(below);
+        }
+        let (mut tops, begun) = (Vec::new(), self.work);
+        for source in known.sources.clone() {
+            let below = self.below_place(nodes, source);
+            tops.extend_from_slice(self.tops(below));
+            self.work += self.tops(below).len() as u64;
+            if self.weight > self.max_states {
+                let hint = "Fewer rules that may be empty, one after the other, help";
+                return Err(limit_error("max_states", self.max_states, hint));
+            }
+            if self.work - begun > MOST_WORK {
+                return Err(limit_error("max_exits", MOST_EXITS, "Fewer alternatives in the rules help"));
+            }
+        }
+        let all = self.gather(tops);
+        self.exits[id.0 as usize].next[exit].below = Some(all);
+        Ok(all)
+    }
+
+    /// The edges of a place of what was opened of a node.
+    pub(super) fn edges(&self, node: NodeId, place: u32) -> &[Edge] {
+        &self.openings[&node].edges[place as usize]
+    }
+
+    fn below_place(&mut self, nodes: &Nodes, (node, place, stack): Source) -> StackId {
+        let opening = self.openings[&node].clone();
+        let mut known = self.below.remove(&(node, stack)).unwrap_or_else(|| vec![None; opening.edges.len()].into());
+        let below = self.find_below_place(nodes, &opening, &mut known, place, stack);
+        self.below.insert((node, stack), known);
+        below
+    }
+
+    fn find_below_place(
+        &mut self,
+        nodes: &Nodes,
+        opening: &Opening,
+        known: &mut [Option<StackId>],
+        place: u32,
+        stack: StackId,
+    ) -> StackId {
+        if place == BELOW {
+            return stack;
+        }
+        if let Some(known) = known[place as usize] {
+            return known;
+        }
+        let mut tops = Vec::new();
+        for &(tail, parent) in &opening.edges[place as usize] {
+            let mut deeper = || self.find_below_place(nodes, opening, known, parent, stack);
+            let below = stacker::maybe_grow(64 << 10, 1 << 20, &mut deeper);
+            if tail == NodeId::EMPTY {
+                tops.extend_from_slice(self.tops(below));
+            } else {
+                tops.push((tail, self.without_rounds(nodes, tail, below)));
+            }
+        }
+        let all = self.gather(tops);
+        known[place as usize] = Some(all);
+        all
+    }
+}
+
+fn find_opening(nodes: &mut Nodes, node: NodeId) -> Opening {
+    let mut opened: Vec<(NodeId, Counting)> = Vec::new();
+    let mut edges: Vec<Vec<Edge>> = Vec::new();
+    let mut places: FxMap<(NodeId, Counting), u32> = FxMap::default();
+    let mut add = |edges: &mut Vec<Vec<_>>, opened: &mut Vec<_>, node, counting, edge| {
+        let place = *places.entry((node, counting)).or_insert_with(|| {
+            opened.push((node, counting));
+            edges.push(Vec::new());
+            opened.len() as u32 - 1
+        });
+        edges[place as usize].push(edge);
+    };
+    add(&mut edges, &mut opened, node, Counting::Keeps, (NodeId::EMPTY, BELOW));
+    let mut at = 0;
+    while let Some(&(node, counting)) = opened.get(at) {
+        let here = at as u32;
+        let mut add = |node, counting, tail| add(&mut edges, &mut opened, node, counting, (tail, here));
+        match nodes.get(node).clone() {
+            Node::Sequence(head, tail) => {
+                add(head, counting, tail);
+                if nodes.is_nullable(head) {
+                    add(tail, counting, NodeId::EMPTY);
+                }
+            }
+            Node::Choice(items) => items.iter().for_each(|&item| add(item, counting, NodeId::EMPTY)),
+            Node::Repeat(body, min, max) => {
+                let again = nodes.repeat(body, min.saturating_sub(1), super::nodes::fewer(max));
+                add(body, counting, again);
+                if min > 0 && nodes.is_nullable(body) {
+                    add(again, counting, NodeId::EMPTY);
+                }
+            }
+            Node::Rule(rule) => add(nodes.body(rule), counting, NodeId::EMPTY),
+            Node::Limit(body, tokens) => add(body, Counting::Enters(tokens), nodes.limit_end()),
+            _ => {}
+        }
+        at += 1;
+    }
+    let mut first = Vec::new();
+    // Terminals that lead to the same are one.
+    let mut edges = without_steps(&edges);
+    edges.iter_mut().for_each(|edges| {
+        edges.sort_unstable();
+        edges.dedup();
+    });
+    type AtPlace = (u32, Vec<Language>);
+    let mut terminals: FxMap<(Counting, &[Edge]), AtPlace> = FxMap::default();
+    for (place, &(node, counting)) in opened.iter().enumerate() {
+        match *nodes.get(node) {
+            Node::Terminal(language) | Node::Longest(language) if language != Language::EPSILON => {
+                let to = terminals.entry((counting, &edges[place])).or_insert_with(|| (place as u32, Vec::new()));
+                to.1.push(language);
+            }
+            Node::Json(part) => first.push((Next::Json(part), counting, place as u32)),
+            Node::Token(tokens) => first.push((Next::Token(tokens), counting, place as u32)),
+            _ => {}
+        }
+    }
+    for ((counting, _), (place, languages)) in terminals {
+        first.push((Next::Terminal(nodes.languages.union(languages)), counting, place));
+    }
+    first.sort_unstable();
+    let empty = match nodes.get(node) {
+        Node::LimitEnd => Some(Counting::Leaves),
+        _ => nodes.is_nullable(node).then_some(Counting::Keeps),
+    };
+    Opening { first, edges, empty }
+}
+
+/// The edges of places, without lone ones that push nothing: what they lead to takes their place.
+fn without_steps(edges: &[Vec<Edge>]) -> Vec<Vec<Edge>> {
+    let follow = |mut edge: (NodeId, u32)| {
+        while edge.0 == NodeId::EMPTY && edge.1 != BELOW && edges[edge.1 as usize].len() == 1 {
+            edge = edges[edge.1 as usize][0];
+        }
+        edge
+    };
+    edges.iter().map(|edges| edges.iter().copied().map(follow).collect()).collect()
 }

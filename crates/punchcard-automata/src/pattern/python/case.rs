@@ -20,6 +20,9 @@ pub(super) struct Members {
 struct Cases {
     /// Characters with another lower case, and that.
     lower: Vec<(u32, u32)>,
+    /// The same characters, as a set and by their lower case.
+    lowered: CharSet,
+    by_lower: Vec<(u32, u32)>,
     /// Those with another lower or upper case.
     cased: CharSet,
     /// The lower cases of other characters with the same upper case.
@@ -31,7 +34,9 @@ static CASES: LazyLock<Cases> = LazyLock::new(|| {
     let chars = |set: &CharSet| -> Vec<char> {
         set.ranges().iter().flat_map(|&(lo, hi)| lo..=hi).filter_map(char::from_u32).collect()
     };
-    let lower = chars(&lowered).into_iter().map(|c| (c as u32, lower_case(c))).collect();
+    let lower: Vec<(u32, u32)> = chars(&lowered).into_iter().map(|c| (c as u32, lower_case(c))).collect();
+    let mut by_lower: Vec<(u32, u32)> = lower.iter().map(|&(c, lower)| (lower, c)).collect();
+    by_lower.sort_unstable();
     let mut by_upper: HashMap<String, Vec<u32>> = HashMap::new();
     for c in chars(&uppered).into_iter().filter(|&c| lower_case(c) == c as u32) {
         by_upper.entry(c.to_uppercase().collect()).or_default().push(c as u32);
@@ -42,7 +47,8 @@ static CASES: LazyLock<Cases> = LazyLock::new(|| {
             twins.insert(c, group.iter().copied().filter(|&other| other != c).collect());
         }
     }
-    Cases { lower, cased: lowered.union(&uppered), twins }
+    let cased = lowered.union(&uppered);
+    Cases { lowered: lower.iter().map(|&(c, _)| (c, c)).collect(), lower, by_lower, cased, twins }
 });
 
 /// The first character of the lower case.
@@ -75,9 +81,11 @@ pub(super) fn fold(members: Members, ascii: bool) -> CharSet {
 
 /// All characters whose lower case is in the set.
 fn lowered_into(set: &CharSet) -> CharSet {
-    let changing: CharSet = CASES.lower.iter().map(|&(c, _)| (c, c)).collect();
-    let others = CASES.lower.iter().filter(|&&(_, lower)| set.contains(lower)).map(|&(c, _)| (c, c));
-    set.difference(&changing).union(&others.collect())
+    let others = set.ranges().iter().flat_map(|&(lo, hi)| {
+        let first = CASES.by_lower.partition_point(|&(lower, _)| lower < lo);
+        CASES.by_lower[first..].iter().take_while(move |&&(lower, _)| lower <= hi).map(|&(_, c)| (c, c))
+    });
+    set.difference(&CASES.lowered).union(&others.collect())
 }
 
 #[cfg(test)]
