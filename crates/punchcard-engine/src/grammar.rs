@@ -46,7 +46,7 @@ impl Machine {
     ) -> Result<ConfigId, SchemaError> {
         match self {
             Machine::Rules(machine) => machine.step_token(config, id, bytes),
-            Machine::Json(machine) => bytes.map_or(Ok(ConfigId::DEAD), |bytes| machine.step_bytes(config, bytes)),
+            Machine::Json(machine) => bytes.map_or(Ok(ConfigId::DEAD), |bytes| machine.step_token(config, id, bytes)),
         }
     }
 

@@ -180,6 +180,8 @@ pub struct Machine {
     /// What completes those.
     pub(super) completions: FxMap<Reading, Option<Arc<[u8]>>>,
     start: ConfigId,
+    /// Where tokens lead.
+    taken: FxMap<(ConfigId, u32), ConfigId>,
     /// Memory for readings between configurations, used again and again.
     passing: Vec<Reading>,
     pub(super) walks: Vec<Walk>,
@@ -227,6 +229,7 @@ impl Machine {
             name_kinds: FxMap::default(),
             completions: FxMap::default(),
             start: ConfigId::DEAD,
+            taken: FxMap::default(),
             passing: Vec::new(),
             walks: Vec::new(),
             walked: FxMap::default(),
@@ -249,6 +252,7 @@ impl Machine {
             + self.leaves.memory_size()
             + self.configs.memory_size()
             + self.walked_bytes
+            + self.taken.len() * 24
             + self.stacks.len() * 128
             + self.typed.memory_size()
     }
@@ -305,6 +309,21 @@ impl Machine {
         self.join_from(0, &mut out)?;
         let next = self.config(&mut out);
         self.configs.remember_step(config, byte, next);
+        Ok(next)
+    }
+
+    /// The configuration after a token, which is remembered.
+    pub(crate) fn step_token(&mut self, config: ConfigId, id: u32, bytes: &[u8]) -> Result<ConfigId, SchemaError> {
+        /// Most tokens that are remembered.
+        const MOST: usize = 1 << 16;
+        if let Some(&known) = self.taken.get(&(config, id)) {
+            return Ok(known);
+        }
+        let next = self.step_bytes(config, bytes)?;
+        if self.taken.len() >= MOST {
+            self.taken.clear();
+        }
+        self.taken.insert((config, id), next);
         Ok(next)
     }
 
