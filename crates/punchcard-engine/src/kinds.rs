@@ -12,6 +12,7 @@ use crate::trie::Trie;
 use crate::vocabulary::Vocabulary;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
+use punchcard_automata::pattern::WHITE_SPACE;
 use punchcard_automata::{Languages, LimitExceeded};
 use rustc_hash::FxBuildHasher;
 use std::sync::{Arc, OnceLock};
@@ -33,16 +34,7 @@ const FIRST_ASCII: Kind = 6;
 const KINDS: usize = FIRST_ASCII as usize + 128;
 
 /// ECMA-262's white space beyond ASCII, in ranges.
-const SPACES: [(u32, u32); 8] = [
-    (0xA0, 0xA0),
-    (0x1680, 0x1680),
-    (0x2000, 0x200A),
-    (0x2028, 0x2029),
-    (0x202F, 0x202F),
-    (0x205F, 0x205F),
-    (0x3000, 0x3000),
-    (0xFEFF, 0xFEFF),
-];
+const SPACES: &[(u32, u32)] = WHITE_SPACE.split_at(2).1;
 
 fn is_space(c: u32) -> bool {
     SPACES.iter().any(|&(lo, hi)| lo <= c && c <= hi)

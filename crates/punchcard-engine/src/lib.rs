@@ -14,6 +14,7 @@ pub mod grammar;
 pub mod json;
 mod kinds;
 pub mod leaf;
+mod leaf_walk;
 pub mod mask;
 pub mod matcher;
 pub mod options;

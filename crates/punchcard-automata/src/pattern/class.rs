@@ -18,20 +18,23 @@ pub(super) fn ascii_word() -> CharSet {
     CharSet::new([(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)])
 }
 
-/// `\s`: WhiteSpace (the byte order mark and every Space_Separator are among it) and LineTerminator.
+/// `\s`: WhiteSpace (the byte order mark and every Space_Separator are among it) and LineTerminator. The first two ranges are
+/// ASCII.
+pub const WHITE_SPACE: [(u32, u32); 10] = [
+    (0x09, 0x0D),
+    (0x20, 0x20),
+    (0xA0, 0xA0),
+    (0x1680, 0x1680),
+    (0x2000, 0x200A),
+    (0x2028, 0x2029),
+    (0x202F, 0x202F),
+    (0x205F, 0x205F),
+    (0x3000, 0x3000),
+    (0xFEFF, 0xFEFF),
+];
+
 pub(super) fn white_space() -> CharSet {
-    CharSet::new([
-        (0x09, 0x0D),
-        (0x20, 0x20),
-        (0xA0, 0xA0),
-        (0x1680, 0x1680),
-        (0x2000, 0x200A),
-        (0x2028, 0x2029),
-        (0x202F, 0x202F),
-        (0x205F, 0x205F),
-        (0x3000, 0x3000),
-        (0xFEFF, 0xFEFF),
-    ])
+    CharSet::new(WHITE_SPACE)
 }
 
 /// All characters with the same simple case folding as one of the set.

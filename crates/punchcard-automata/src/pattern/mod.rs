@@ -36,6 +36,8 @@ mod python;
 mod syntax;
 pub(crate) mod unicode;
 
+pub use class::WHITE_SPACE;
+
 use crate::languages::{Language, Languages};
 use std::fmt;
 use syntax::{Node, NodeId, Tree};

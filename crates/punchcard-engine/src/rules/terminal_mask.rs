@@ -6,11 +6,11 @@
 use super::machine::Machine;
 use crate::bytes::ByteSet;
 use crate::leaf::{LeafId, Leaves, within_a_token};
+use crate::leaf_walk::visit;
 use crate::mask::{Mask, set};
 use crate::trie::Trie;
 use crate::vocabulary::Vocabulary;
 use punchcard_automata::{Languages, LimitExceeded};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// What a terminal says of the tokens that have a node of the trie on their path, from there on.
@@ -87,53 +87,6 @@ impl Machine {
     }
 }
 
-/// A node on the path of a walk: the leaf there, and the children that were not visited yet.
-struct Level {
-    leaf: LeafId,
-    children: Range<usize>,
-    live: ByteSet,
-}
-
-/// With fewer children it costs more to ask which bytes may come than to try them.
-const FEW_CHILDREN: usize = 4;
-
-/// Visits the nodes below a node that a leaf can come to, with the leaf there.
-fn visit(
-    trie: &Trie,
-    languages: &mut Languages,
-    leaves: &mut Leaves,
-    leaf: LeafId,
-    node: usize,
-    mut each: impl FnMut(&mut Languages, &mut Leaves, usize, LeafId) -> Result<(), LimitExceeded>,
-) -> Result<(), LimitExceeded> {
-    let level = |languages: &mut Languages, leaves: &mut Leaves, leaf, node| {
-        let children = trie.children(node);
-        let live = if children.len() > FEW_CHILDREN { leaves.live(languages, leaf)? } else { ByteSet::ALL };
-        Ok::<_, LimitExceeded>(Level { leaf, children, live })
-    };
-    let mut levels = vec![level(languages, leaves, leaf, node)?];
-    while let Some(at) = levels.last_mut() {
-        let Some(place) = at.children.next() else {
-            levels.pop();
-            continue;
-        };
-        let byte = trie.child_byte(place);
-        if !at.live.contains(byte) {
-            continue;
-        }
-        let next = leaves.step(languages, at.leaf, byte)?;
-        if next == LeafId::DEAD {
-            continue;
-        }
-        let node = trie.child_node(place);
-        each(languages, leaves, node, next)?;
-        if !trie.children(node).is_empty() {
-            levels.push(level(languages, leaves, next, node)?);
-        }
-    }
-    Ok(())
-}
-
 /// Children of a node at which a terminal is complete: those that it does not go on with, and how many nodes these are with
 /// all below; and those that it goes on with.
 #[derive(Default)]
@@ -189,22 +142,22 @@ fn compute(
     let trie = &vocabulary.trie;
     let (mut inside, mut rests, mut sides) = (Vec::new(), Vec::new(), Sides::default());
     let (mut bytes, mut further, mut ends) = (ByteSet::default(), ByteSet::default(), Vec::new());
-    visit(trie, languages, leaves, leaf, node, |languages, leaves, node, leaf| {
+    visit(trie, languages, leaves, leaf, node, |languages, leaves, node, leaf, _| {
         inside.extend_from_slice(trie.tokens_at(node));
         if !is_complete(languages, leaves, leaf) || trie.children(node).is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         sides.find(trie, languages, leaves, leaf, node)?;
         if sides.nodes_left >= MANY_NODES {
             ends.push(node as u32);
-            return Ok(());
+            return Ok(true);
         }
         for &child in &sides.left {
             bytes.insert(trie.nodes()[child].byte);
             add_rests(vocabulary, child, &mut rests);
         }
         sides.kept.iter().for_each(|&child| further.insert(trie.nodes()[child].byte));
-        Ok(())
+        Ok(true)
     })?;
     let crossing = Crossing { rests: Trie::new(rests), bytes, ends };
     Ok(TerminalMask { inside: mask_of(vocabulary, &inside), crossing, further })
@@ -220,16 +173,16 @@ fn compute_early(
 ) -> Result<Crossing, LimitExceeded> {
     let trie = &vocabulary.trie;
     let (mut rests, mut sides) = (Vec::new(), Sides::default());
-    visit(trie, languages, leaves, leaf, node, |languages, leaves, node, leaf| {
+    visit(trie, languages, leaves, leaf, node, |languages, leaves, node, leaf, _| {
         if !is_complete(languages, leaves, leaf) || trie.children(node).is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         sides.find(trie, languages, leaves, leaf, node)?;
         if sides.nodes_left < MANY_NODES {
             let wanted = sides.kept.iter().filter(|&&child| bytes.contains(trie.nodes()[child].byte));
             wanted.for_each(|&child| add_rests(vocabulary, child, &mut rests));
         }
-        Ok(())
+        Ok(true)
     })?;
     Ok(Crossing { rests: Trie::new(rests), bytes, ends: Vec::new() })
 }
