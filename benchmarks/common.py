@@ -142,11 +142,12 @@ def machine() -> Row:
     names = [line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
     system = [line.split("=", 1)[1].strip().strip('"') for line in _lines("/etc/os-release") if "PRETTY_NAME" in line]
     memory = [int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")]
+    release = ".".join(platform.release().split(".")[:2])
     return {
         "cpu": names[0] if names else platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
         "memory_gb": round(memory[0] / 2**20) if memory else None,
-        "os": f"{system[0] if system else platform.system()}, {platform.system()} {platform.release()}",
+        "os": f"{system[0] if system else platform.system()}, {platform.system()} {release}",
     }
 
 
