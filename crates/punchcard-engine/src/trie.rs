@@ -131,21 +131,23 @@ impl Trie {
     }
 
     /// The next of some children that begins with one of the bytes.
+    #[inline]
     pub(crate) fn next_child(&self, children: &mut Range<usize>, bytes: &ByteSet) -> Option<usize> {
         // Children are sorted: where they are many, the next byte is looked for among them instead.
         const MANY: usize = 24;
-        while children.len() > MANY {
-            let first = self.child_bytes[children.start];
-            let Some(byte) = bytes.next_from(first) else {
-                children.start = children.end;
-                return None;
-            };
-            children.start += self.child_bytes[children.clone()].partition_point(|&other| other < byte);
-            if self.child_bytes.get(children.start) == Some(&byte) && children.start < children.end {
-                return children.next();
+        while children.start < children.end {
+            let place = children.start;
+            let first = self.child_bytes[place];
+            children.start += 1;
+            if bytes.contains(first) {
+                return Some(place);
+            }
+            if children.len() > MANY {
+                let Some(byte) = bytes.next_from(first) else { break };
+                children.start += self.child_bytes[children.clone()].partition_point(|&other| other < byte);
             }
         }
-        children.find(|&place| bytes.contains(self.child_bytes[place]))
+        None
     }
 
     /// The byte on the edge to a child, by its place.

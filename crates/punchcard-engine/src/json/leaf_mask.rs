@@ -209,7 +209,14 @@ fn spell(
     if by_kinds(vocabulary, languages, leaves, leaf, node, 0, &mut found)? {
         return Ok(found);
     }
-    visit(trie, languages, leaves, leaf, node, |languages, leaves, node, next, chars| {
+    // For each length: how many characters were completed.
+    let above = trie.depth(node);
+    let mut counts = vec![0u32; trie.max_depth() + 1 - above];
+    visit(trie, languages, leaves, leaf, node, |languages, leaves, node, next| {
+        let depth = trie.depth(node) - above;
+        let completes = next != LeafId::CLOSED && leaves.language(next).is_some();
+        let chars = counts[depth - 1] + u32::from(completes);
+        counts[depth] = chars;
         trie.tokens_at(node).iter().for_each(|&id| set(&mut found.inside, id));
         let language = leaves.language(next);
         if next == LeafId::CLOSED {
@@ -223,7 +230,7 @@ fn spell(
             let start = trie.depth(node) as u32;
             found.crossing.extend(trie.tokens_below(node).iter().map(|&id| Crossing { id, start, chars }));
         }
-        Ok(next == LeafId::CLOSED || !by_kinds(vocabulary, languages, leaves, next, node, chars, &mut found)?)
+        Ok(next != LeafId::CLOSED && !by_kinds(vocabulary, languages, leaves, next, node, chars, &mut found)?)
     })?;
     Ok(found)
 }

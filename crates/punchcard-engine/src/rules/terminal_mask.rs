@@ -142,7 +142,7 @@ fn compute(
     let trie = &vocabulary.trie;
     let (mut inside, mut rests, mut sides) = (Vec::new(), Vec::new(), Sides::default());
     let (mut bytes, mut further, mut ends) = (ByteSet::default(), ByteSet::default(), Vec::new());
-    visit(trie, languages, leaves, leaf, node, |languages, leaves, node, leaf, _| {
+    visit(trie, languages, leaves, leaf, node, |languages, leaves, node, leaf| {
         inside.extend_from_slice(trie.tokens_at(node));
         if !is_complete(languages, leaves, leaf) || trie.children(node).is_empty() {
             return Ok(true);
@@ -173,7 +173,7 @@ fn compute_early(
 ) -> Result<Crossing, LimitExceeded> {
     let trie = &vocabulary.trie;
     let (mut rests, mut sides) = (Vec::new(), Sides::default());
-    visit(trie, languages, leaves, leaf, node, |languages, leaves, node, leaf, _| {
+    visit(trie, languages, leaves, leaf, node, |languages, leaves, node, leaf| {
         if !is_complete(languages, leaves, leaf) || trie.children(node).is_empty() {
             return Ok(true);
         }
