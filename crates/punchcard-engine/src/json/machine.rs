@@ -1,9 +1,9 @@
 //! The byte machine of JSON: what has been read so far, up to equivalence, as a lazy automaton.
 //!
 //! A configuration is a set of readings; a reading is a frame on top of a stack of frames. Stacks and configurations are
-//! interned, so equal pasts are equal ids; the frame on top changes with nearly every byte, so it is not. `step` remembers
-//! the configuration after each byte: inside of strings, in loops over items and in equal objects the machine comes back to
-//! known ids, and a step is one look-up.
+//! interned, so equal pasts are equal ids; the frame on top changes with nearly every byte, so it is not. Where a token leads
+//! is remembered (`step_token`), and a byte, for those who read byte by byte (`step`): inside of strings, in loops over items
+//! and in equal objects the machine comes back to known ids, and a step is one look-up.
 //!
 //! A frame exists only if what is left of it can be finished, so every configuration can be completed.
 
