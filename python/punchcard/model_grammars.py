@@ -19,16 +19,26 @@ if TYPE_CHECKING:
 _compilers: weakref.WeakKeyDictionary[Any, GrammarCompiler] = weakref.WeakKeyDictionary()
 
 
+def compiler_of(model: Model) -> GrammarCompiler:
+    """The compiler of all grammars for this model: the one that `set_compiler` chose, or one with default limits."""
+    from punchcard.compiler import GrammarCompiler
+
+    if model not in _compilers:
+        _compilers[model] = GrammarCompiler(model.tokenizer_info)
+    return _compilers[model]
+
+
+def set_compiler(model: Model, compiler: GrammarCompiler) -> None:
+    """Has ``compiler``, with its limits and its cache, compile all grammars for this model from now on."""
+    _compilers[model] = compiler
+
+
 def compile_schema(model: Model, schema: JsonSchema | bool, **options: Any) -> CompiledGrammar:
     """A schema as a grammar over the model's vocabulary; ``options``: see `GrammarCompiler.compile_json_schema`.
 
     Raises `SchemaError` if it cannot be compiled.
     """
-    from punchcard.compiler import GrammarCompiler
-
-    if model not in _compilers:
-        _compilers[model] = GrammarCompiler(model.tokenizer_info)
-    return _compilers[model].compile_json_schema(schema, **options)
+    return compiler_of(model).compile_json_schema(schema, **options)
 
 
 def compile_calls(model: Model, tool_format: ToolFormat, tools: Sequence[Tool]) -> CompiledGrammar:

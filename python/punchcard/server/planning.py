@@ -1,0 +1,95 @@
+"""What is to be written, and how it is read: for turns of a conversation and for plain completions."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from punchcard._core import CompiledGrammar
+from punchcard.chat import Delta, Reply, Request
+from punchcard.grammar import Grammar
+from punchcard.model_grammars import compiler_of
+from punchcard.server._planning import plan
+from punchcard.server.batching import BatchModel
+
+
+class Parser(Protocol):
+    """Reads an answer token by token."""
+
+    reply: Reply
+    repeated: bool
+
+    def feed(self, token_id: int) -> list[Delta]: ...
+    def finish(self, ended: Literal["stop", "length"]) -> list[Delta]: ...
+
+
+class Plan(Protocol):
+    """A prompt, what may follow it, and the tokens that end it."""
+
+    @property
+    def prompt(self) -> list[int]: ...
+    @property
+    def grammar(self) -> CompiledGrammar | None: ...
+    @property
+    def stop_token_ids(self) -> frozenset[int]: ...
+    def parser(self) -> Parser: ...
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A text to go on with, as characters or as tokens, and what may follow it; `None` for anything."""
+
+    prompt: str | Sequence[int]
+    answer: Grammar | None = None
+
+
+def make_plan(model: BatchModel, asked: Request | Completion) -> Plan:
+    """Renders the prompt and compiles the grammar, which may take long. Safe to be called in many threads.
+
+    Raises `PunchcardError` if the request cannot be met.
+    """
+    if isinstance(asked, Request):
+        return plan(model, asked)
+    prompt = asked.prompt
+    if isinstance(prompt, str):
+        # An empty text is no beginning: there are no logits after nothing.
+        first = [] if model.bos_token_id is None else [model.bos_token_id]
+        prompt = first + model.tokenize(prompt, parse_special=True) or model.eos_token_ids[:1]
+    compiled = None if asked.answer is None else compiler_of(model).compile(asked.answer)
+    return _TextPlan(list(prompt), compiled, frozenset(model.eos_token_ids), model.tokenizer_info.tokens)
+
+
+@dataclass(frozen=True)
+class _TextPlan:
+    prompt: list[int]
+    grammar: CompiledGrammar | None
+    stop_token_ids: frozenset[int]
+    pieces: Sequence[bytes]
+
+    def parser(self) -> Parser:
+        return _TextParser(self.pieces)
+
+
+class _TextParser:
+    """All that is written is text."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self._pieces = pieces
+        # Characters that are split over tokens are told when they are whole.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.reply = Reply()
+        self.repeated = False
+
+    def feed(self, token_id: int) -> list[Delta]:
+        return self._tell(self._decoder.decode(self._pieces[token_id]))
+
+    def finish(self, ended: Literal["stop", "length"]) -> list[Delta]:
+        # Half a character that the tokens ran out in is left out.
+        self.reply.finish = ended
+        return []
+
+    def _tell(self, text: str) -> list[Delta]:
+        self.reply.text += text
+        return [Delta("text", text)] if text else []
