@@ -252,6 +252,8 @@ def _add_error_handlers(app: FastAPI) -> None:
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         if any(found["type"] == "json_invalid" for found in error.errors()):
             return refuse(BadRequest("The body is not JSON", code="invalid_json"))
+        if not request.headers.get("content-type", "").partition(";")[0].strip().endswith("json"):
+            return refuse(BadRequest("The body is not JSON", hint="Send it as application/json", code="invalid_json"))
         return refuse(explain(error.errors(), error.body))
 
     @app.exception_handler(HTTPException)

@@ -2,7 +2,9 @@
 
 In every step each running request adds something to one batch: those that write, the tokens they have just picked;
 those that still read their prompt, a piece of it. Requests join and leave between steps. Masks are made before the
-forward pass, as they do not depend on it: an answer that can only end ends there, without a pass of its own.
+forward pass, as they do not depend on it: an answer that can only end ends there, without a pass of its own. They are
+made in threads, and a request whose mask takes long, as those of a hostile grammar may, stays out of the batch until it
+is there: it holds nobody up.
 """
 
 from __future__ import annotations
@@ -12,21 +14,29 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from punchcard import BatchMatcher, allocate_token_bitmask, apply_token_bitmask_inplace
-from punchcard.errors import PunchcardError
+from punchcard import allocate_token_bitmask, apply_token_bitmask_inplace
+from punchcard._core import GrammarMatcher
 from punchcard.server.batching import BatchModel
 from punchcard.server.errors import Overdue, Unavailable
 from punchcard.server.slots import Slot, Slots, common_beginning
 from punchcard.server.writer import Finish, Writer, Written
 
 _LOG = logging.getLogger(__name__)
+
+#: A row of a bitmask; `None` where everything is allowed.
+_Mask: TypeAlias = "NDArray[np.int32] | None"
+
+# Seconds that a step waits for masks, nearly all of which take microseconds; and where nothing else is to be done.
+_PATIENCE = 0.01
+_IDLE_PATIENCE = 0.1
 
 
 @dataclass
@@ -64,6 +74,8 @@ class Job:
     reading: bool = True
     behind: Job | None = None
     """A job that is reading what this one could then copy."""
+    mask: Future[_Mask] | None = None
+    """The mask of the next token, while it is made and until it is used."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +121,7 @@ class Scheduler:
         self._slots = Slots(model, slots)
         self._prompt_chunk = prompt_chunk
         self._on_step, self._on_start, self._on_end = on_step, on_start, on_end
-        self._batch = BatchMatcher()
-        self._bitmask = allocate_token_bitmask(slots, model.vocab_size)
+        self._masks = ThreadPoolExecutor(slots, thread_name_prefix="punchcard-mask")
         self._waiting: deque[Job] = deque()
         self._running: list[Job] = []
         self._condition = threading.Condition()
@@ -157,6 +168,7 @@ class Scheduler:
                 self._closing = True
             for job in [*self._running, *self._waiting]:
                 self._end(job, error=Unavailable("The server is shutting down"))
+            self._masks.shutdown(wait=False, cancel_futures=True)
             self._slots.close()
 
     def _has_work(self) -> bool:
@@ -203,11 +215,7 @@ class Scheduler:
 
     def _step(self) -> None:
         started = time.perf_counter()
-        parts = self._parts()
-        # Their logits will be used: the prompt is read, and everything that was written is computed.
-        choosing = [job for job, part in parts if len(part) == len(job.pending)]
-        masked = self._masks(choosing)
-        parts = [(job, part) for job, part in parts if job.slot is not None]
+        parts = self._with_masks(self._parts())
         if not parts:
             return
         try:
@@ -224,10 +232,10 @@ class Scheduler:
             del job.pending[: len(part)]
             if not job.pending:
                 job.reading = False
-                self._guarded(job, partial(self._choose, job, row, masked.get(job)))
+                self._guarded(job, partial(self._choose, job, row))
         self._on_step(Step(time.perf_counter() - started, len(parts), prompt_tokens, tokens))
 
-    def _parts(self) -> list[tuple[Job, list[int]]]:
+    def _parts(self) -> list[_Part]:
         """What each running job adds to the next pass. Prompts share the tokens that a step has for them evenly; what
         a short one leaves goes to the longer ones."""
         left = self._prompt_chunk
@@ -239,35 +247,38 @@ class Scheduler:
             parts.append((job, part))
         return parts
 
-    def _masks(self, jobs: Sequence[Job]) -> dict[Job, int]:
-        """Writes the masks of the jobs' next tokens. Returns the row of each that has to be applied; ends the jobs that
-        can only end."""
-        rows = {job: row for row, job in enumerate(job for job in jobs if job.writer.matcher is not None)}
-        try:
-            filled = self._batch.fill_next_token_bitmask([job.writer.matcher for job in rows], self._bitmask)
-            needed = dict(zip(rows, filled, strict=True))
-        except PunchcardError:
-            # One of them passed a limit, and only this one has to end.
-            needed = {}
-            for job, row in rows.items():
-                self._guarded(job, partial(self._fill, job, row, needed))
-        for job, needs in needed.items():
-            if needs and _only_ends(self._bitmask[rows[job]], job.writer.ends):
-                self._guarded(job, partial(self._finish_early, job))
-        return {job: rows[job] for job, needs in needed.items() if needs}
+    def _with_masks(self, parts: Sequence[_Part]) -> list[_Part]:
+        """Those of the parts whose jobs can go on: one that will pick a token behind its part needs its mask.
 
-    def _fill(self, job: Job, row: int, needed: dict[Job, bool]) -> None:
-        if job.writer.matcher is not None:
-            needed[job] = job.writer.matcher.fill_next_token_bitmask(self._bitmask, row)
+        Jobs that can only end are ended.
+        """
+        choosing = [job for job, part in parts if len(part) == len(job.pending) and job.writer.matcher is not None]
+        for job in choosing:
+            if job.mask is None:
+                job.mask = self._masks.submit(_fill, job.writer.matcher, self._model.vocab_size)
+        masks = [job.mask for job in choosing if job.mask is not None]
+        # Where nobody could go on meanwhile, the first mask is waited for; not for ever, as jobs may be cancelled.
+        idle = len(choosing) == len(parts)
+        wait(masks, _PATIENCE)
+        if idle and not any(mask.done() for mask in masks):
+            wait(masks, _IDLE_PATIENCE, FIRST_COMPLETED)
+        for job in choosing:
+            if job.mask is not None and job.mask.done():
+                self._guarded(job, partial(self._end_if_nothing_follows, job, job.mask))
+        late = {job for job in choosing if job.mask is not None and not job.mask.done()}
+        return [(job, part) for job, part in parts if job.slot is not None and job not in late]
 
-    def _finish_early(self, job: Job) -> None:
-        job.writer.end("stop")
-        self._report(job)
+    def _end_if_nothing_follows(self, job: Job, mask: Future[_Mask]) -> None:
+        row = mask.result()
+        if row is not None and _only_ends(row, job.writer.ends):
+            job.writer.end("stop")
+            self._report(job)
 
-    def _choose(self, job: Job, logits: NDArray[np.float32], row: int | None) -> None:
+    def _choose(self, job: Job, logits: NDArray[np.float32]) -> None:
         job.writer.look(logits)
-        if row is not None:
-            apply_token_bitmask_inplace(logits, self._bitmask[row])
+        if job.mask is not None and (row := job.mask.result()) is not None:
+            apply_token_bitmask_inplace(logits, row)
+        job.mask = None
         job.pending = job.writer.choose(logits)
         self._report(job)
 
@@ -304,9 +315,18 @@ class Scheduler:
             job.tell(update)
 
 
+#: A job, and what it adds to a pass.
+_Part: TypeAlias = tuple[Job, list[int]]
+
+
 def _slot(job: Job) -> Slot:
     assert job.slot is not None
     return job.slot
+
+
+def _fill(matcher: GrammarMatcher, vocab_size: int) -> _Mask:
+    bitmask = allocate_token_bitmask(1, vocab_size)
+    return bitmask[0] if matcher.fill_next_token_bitmask(bitmask) else None
 
 
 def _only_ends(mask: NDArray[np.int32], ends: frozenset[int]) -> bool:

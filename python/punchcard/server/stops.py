@@ -22,9 +22,10 @@ class StopTexts:
         if self.found is not None:
             return ""
         whole = self._held + text
-        places = [(place, stop) for stop in self._texts if (place := whole.find(stop)) >= 0]
+        places = [(place + len(stop), place, stop) for stop in self._texts if (place := whole.find(stop)) >= 0]
         if places:
-            place, self.found = min(places, key=lambda found: found[0])
+            # The one that is complete first, so that nothing depends on how the text is cut into pieces.
+            _, place, self.found = min(places)
             self._held = ""
             return whole[:place]
         told = len(whole) - max((_overlap(whole, stop) for stop in self._texts), default=0)
