@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from punchcard.errors import SchemaError
 from punchcard.formats import ToolFormat
@@ -15,11 +15,18 @@ from punchcard.tools import Tool
 if TYPE_CHECKING:
     from punchcard._core import CompiledGrammar
     from punchcard.compiler import GrammarCompiler
+    from punchcard.tokenizers.info import TokenizerInfo
+
+
+class _HasVocabulary(Protocol):
+    @property
+    def tokenizer_info(self) -> TokenizerInfo: ...
+
 
 _compilers: weakref.WeakKeyDictionary[Any, GrammarCompiler] = weakref.WeakKeyDictionary()
 
 
-def compiler_of(model: Model) -> GrammarCompiler:
+def compiler_of(model: _HasVocabulary) -> GrammarCompiler:
     """The compiler of all grammars for this model: the one that `set_compiler` chose, or one with default limits."""
     from punchcard.compiler import GrammarCompiler
 
@@ -28,7 +35,7 @@ def compiler_of(model: Model) -> GrammarCompiler:
     return _compilers[model]
 
 
-def set_compiler(model: Model, compiler: GrammarCompiler) -> None:
+def set_compiler(model: _HasVocabulary, compiler: GrammarCompiler) -> None:
     """Has ``compiler``, with its limits and its cache, compile all grammars for this model from now on."""
     _compilers[model] = compiler
 

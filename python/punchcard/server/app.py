@@ -250,7 +250,7 @@ def _refused(error: Exception) -> ApiError:
 def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        if any(found["type"] == "json_invalid" for found in error.errors()):
+        if error.body is None or any(found["type"] == "json_invalid" for found in error.errors()):
             return refuse(BadRequest("The body is not JSON", code="invalid_json"))
         if not request.headers.get("content-type", "").partition(";")[0].strip().endswith("json"):
             return refuse(BadRequest("The body is not JSON", hint="Send it as application/json", code="invalid_json"))

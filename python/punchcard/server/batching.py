@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,5 +109,5 @@ class OneSequence:
 def batch_model(model: Model | BatchModel) -> tuple[BatchModel, int | None]:
     """The model as a `BatchModel`, and how many sequences it can have; `None` for any number."""
     if hasattr(model, "forward_batch"):
-        return model, None
+        return cast(BatchModel, model), None
     return OneSequence(model), 1

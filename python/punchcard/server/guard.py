@@ -29,21 +29,13 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        started = False
-
-        async def sending(message: Message) -> None:
-            nonlocal started
-            started = started or message["type"] == "http.response.start"
-            await send(message)
-
         try:
-            self._check(scope["path"], headers)
-            await self._app(scope, self._limited(receive), sending)
+            self._check(scope["path"], Headers(scope=scope))
+            replay = await self._read(receive)
         except ApiError as error:
-            if started:
-                raise
             await refuse(error)(scope, receive, send)
+        else:
+            await self._app(scope, replay, send)
 
     def _check(self, path: str, headers: Headers) -> None:
         hosts = self._options.hosts
@@ -54,9 +46,9 @@ class Guard:
                 code="wrong_host",
             )
         if self._key is not None and path not in _OPEN:
-            scheme, _, key = headers.get("authorization", "").partition(" ")
-            # As bytes, since text beyond ASCII cannot be compared in constant time.
-            if scheme.lower() != "bearer" or not hmac.compare_digest(key.strip().encode("utf-8", "replace"), self._key):
+            # As bytes, which is what came, and which are compared in constant time.
+            scheme, _, key = headers.get("authorization", "").encode("latin-1").partition(b" ")
+            if scheme.lower() != b"bearer" or not hmac.compare_digest(key.strip(), self._key):
                 raise Unauthorized(
                     "The API key is missing or wrong",
                     hint="Send it as `Authorization: Bearer KEY`",
@@ -66,18 +58,21 @@ class Guard:
         if length.isdigit() and int(length) > self._options.max_request_bytes:
             raise self._too_large()
 
-    def _limited(self, receive: Receive) -> Receive:
-        read = 0
-
-        async def limited() -> Message:
-            nonlocal read
+    async def _read(self, receive: Receive) -> Receive:
+        """Reads the body as a whole, as all endpoints do, and gives what the application receives it from."""
+        body = bytearray()
+        message: Message = {"more_body": True}
+        while message.get("more_body", False):
             message = await receive()
-            read += len(message.get("body", b""))
-            if read > self._options.max_request_bytes:
+            body += message.get("body", b"")
+            if len(body) > self._options.max_request_bytes:
                 raise self._too_large()
-            return message
+        messages = [message if message["type"] == "http.disconnect" else {"type": "http.request", "body": bytes(body)}]
 
-        return limited
+        async def replay() -> Message:
+            return messages.pop() if messages else await receive()
+
+        return replay
 
     def _too_large(self) -> TooLarge:
         return TooLarge(f"The request is larger than {self._options.max_request_bytes} bytes", code="request_too_large")

@@ -254,7 +254,7 @@ class Scheduler:
         """
         choosing = [job for job, part in parts if len(part) == len(job.pending) and job.writer.matcher is not None]
         for job in choosing:
-            if job.mask is None:
+            if job.mask is None and job.writer.matcher is not None:
                 job.mask = self._masks.submit(_fill, job.writer.matcher, self._model.vocab_size)
         masks = [job.mask for job in choosing if job.mask is not None]
         # Where nobody could go on meanwhile, the first mask is waited for; not for ever, as jobs may be cancelled.

@@ -312,7 +312,11 @@ class ChatReply:
     """Gathers updates into a `ChatCompletion`, and tells each as the chunks of a stream."""
 
     def __init__(self, request: ChatRequest, model: str, pieces: Sequence[bytes]) -> None:
-        self._head = {"id": f"chatcmpl-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
+        self._head: dict[str, Any] = {
+            "id": f"chatcmpl-{secrets.token_hex(12)}",
+            "created": int(time.time()),
+            "model": model,
+        }
         self._with_logprobs = bool(request.logprobs)
         self._with_usage = bool(request.stream_options and request.stream_options.include_usage)
         self._pieces = pieces

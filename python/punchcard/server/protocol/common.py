@@ -131,9 +131,12 @@ class CompletionUsage(BaseModel):
 
 
 def explain(errors: Sequence[Any], body: Any) -> BadRequest:
-    """What is wrong with a body, of Pydantic's errors: the first of those that reach deepest into it."""
-    located = [(_path(error["loc"], body), str(error["msg"])) for error in errors]
-    path, message = max(located, key=lambda found: len(found[0]))
+    """What is wrong with a body, of Pydantic's errors: the first of those that reach deepest into it.
+
+    A wrong word goes first: where it says what an object is, it is the reason why other fields are missing.
+    """
+    located = [(_path(error["loc"], body), error["type"] == "literal_error", str(error["msg"])) for error in errors]
+    path, _, message = max(located, key=lambda found: (len(found[0]), found[1]))
     param = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
     return BadRequest(f"{param or 'The body'}: {message}", param=param or None, code="invalid_value")
 

@@ -165,7 +165,11 @@ class CompletionReply:
     """Gathers updates into a `TextCompletion`, and tells each as the chunks of a stream."""
 
     def __init__(self, request: CompletionRequest, model: str, pieces: Sequence[bytes]) -> None:
-        self._head = {"id": f"cmpl-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
+        self._head: dict[str, Any] = {
+            "id": f"cmpl-{secrets.token_hex(12)}",
+            "created": int(time.time()),
+            "model": model,
+        }
         self._with_logprobs = request.logprobs is not None
         self._with_usage = bool(request.stream_options and request.stream_options.include_usage)
         self._pieces = pieces

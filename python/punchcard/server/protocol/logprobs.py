@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -31,6 +32,6 @@ def spell(logprob: TokenLogprob, pieces: Sequence[bytes]) -> Logprob:
     return Logprob(**_alternative(logprob.token, logprob.logprob, pieces), top_logprobs=top)
 
 
-def _alternative(token: int, logprob: float, pieces: Sequence[bytes]) -> dict[str, object]:
+def _alternative(token: int, logprob: float, pieces: Sequence[bytes]) -> dict[str, Any]:
     piece = pieces[token]
     return {"token": piece.decode("utf-8", "replace"), "bytes": list(piece), "logprob": max(logprob, LEAST)}
