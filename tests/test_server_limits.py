@@ -238,7 +238,9 @@ def test_a_client_that_goes_frees_its_slot(stream: bool) -> None:
 
 
 def test_a_slow_schema_holds_nobody_up() -> None:
-    with serving(FakeBatchModel(counting, seconds=0.001)) as server, concurrent.futures.ThreadPoolExecutor(1) as pool:
+    options = ServerOptions(compile_seconds=4)
+    model = FakeBatchModel(counting, seconds=0.001)
+    with serving(model, options) as server, concurrent.futures.ThreadPoolExecutor(1) as pool:
         slow = pool.submit(post, server, structured_outputs={"json": SLOW})
         time.sleep(0.3)
         answered = 0

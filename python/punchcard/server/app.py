@@ -80,7 +80,13 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
         504: "The request, or its grammar, took too long",
     }.items()
 }
-_STREAM: dict[str, Any] = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+# OpenAPI has no word for a stream of things; each event of it is like this.
+_EVENT = {
+    "type": "object",
+    "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
+    "required": ["data"],
+}
+_STREAM: dict[str, Any] = {"content": {"text/event-stream": {"schema": _EVENT}}}
 _ANSWERS: dict[int | str, dict[str, Any]] = {**_ERRORS, 200: _STREAM}
 
 
