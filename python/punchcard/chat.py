@@ -95,8 +95,18 @@ class Delta:
 
 
 @dataclass
+class PartialCall:
+    """A call that an answer was cut off in: its name, and the beginning of its arguments as JSON text."""
+
+    name: str
+    arguments: str = ""
+
+
+@dataclass
 class Reply:
     """An answer: its words, the model's thoughts, its calls.
+
+    ``partial``: the call that it was cut off in, if any.
 
     ``finish``: ``"stop"``: it came to its end; ``"calls"``: it ends with calls; ``"length"``: its tokens ran out.
     ``confidence``: see `Decoder.confidence`; `None` where the runtime tells no probabilities.
@@ -105,6 +115,7 @@ class Reply:
     text: str = ""
     reasoning: str = ""
     calls: list[Call] = field(default_factory=list)
+    partial: PartialCall | None = None
     finish: Literal["stop", "calls", "length"] = "stop"
     confidence: float | None = None
     statistics: Statistics | None = None
