@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 if TYPE_CHECKING:
     from punchcard.generation import Statistics
     from punchcard.grammar import Grammar
+    from punchcard.tokenizers.info import TokenizerInfo
     from punchcard.tools import Tool
 
 #: A turn of a conversation, as OpenAI's API spells it: ``role``, ``content``, ``tool_calls``, ``tool_call_id``, ``name``.
@@ -119,6 +120,24 @@ class Reply:
     finish: Literal["stop", "calls", "length"] = "stop"
     confidence: float | None = None
     statistics: Statistics | None = None
+
+
+class Vocabulary(Protocol):
+    """What is to be known of a model to ask it something: its tokens and its chat template.
+
+    ``tokenize``: the ids of a text; special tokens are recognised only where ``parse_special``.
+    """
+
+    name: str
+    vocab_size: int
+    context_length: int
+    chat_template: str | None
+    bos_token_id: int | None
+    eos_token_ids: list[int]
+
+    @property
+    def tokenizer_info(self) -> TokenizerInfo: ...
+    def tokenize(self, text: str, *, parse_special: bool = False) -> list[int]: ...
 
 
 class Chat(Protocol):

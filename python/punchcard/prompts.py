@@ -10,8 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from punchcard.formats import Message, ToolFormat
-from punchcard.generation import Model
+from punchcard.chat import Message, Vocabulary
+from punchcard.formats import ToolFormat
+from punchcard.formats.prompt import render_prompt
 from punchcard.tools import Tool
 
 # A Unicode noncharacter, which no text holds: put into the names of special tokens, and gone again after rendering.
@@ -19,29 +20,47 @@ _BREAK = "\ufdd0"
 
 
 def encode_prompt(
-    model: Model,
+    model: Vocabulary,
     tool_format: ToolFormat,
     messages: Sequence[Message],
     tools: Sequence[Tool],
     focus: Tool | None = None,
-) -> list[int]:
-    """The token ids of the prompt for the model's next turn; see `ToolFormat.prompt`.
+    *,
+    reasoning: bool | None = None,
+    **variables: Any,
+) -> tuple[list[int], str]:
+    """The prompt for the model's next turn, as token ids and as text; see `render_prompt`.
 
     Raises `ModelError` if it cannot be rendered.
     """
     info = model.tokenizer_info
     specials = {info.tokens[token].decode("utf-8", "replace") for token in info.special_token_ids}
-    specials |= {marker for marker in (tool_format.trigger, tool_format.end.strip()) if marker}
-    text = tool_format.prompt(model.chat_template, [_defused(message, specials) for message in messages], tools, focus)
+    specials |= {mark for mark in (*tool_format.markers, *tool_format.stop, *_tags(tool_format)) if mark}
+    ends = [info.tokens[token].decode("utf-8", "replace") for token in model.eos_token_ids[:1]]
+    text = render_prompt(
+        tool_format,
+        model.chat_template,
+        [_defused(message, specials) for message in messages],
+        tools,
+        reasoning=reasoning,
+        focus=focus,
+        eos_token="".join(ends),
+        **variables,
+    )
     tokens: list[int] = []
     for part in text.split(_BREAK):
         tokens += model.tokenize(part, parse_special=True)
     if model.bos_token_id is not None and _adds_bos(model) and tokens[:1] != [model.bos_token_id]:
         tokens.insert(0, model.bos_token_id)
-    return tokens
+    return tokens, text.replace(_BREAK, "")
 
 
-def _adds_bos(model: Model) -> bool:
+def _tags(tool_format: ToolFormat) -> list[str]:
+    """What in a message could pass for a call or its end, were it not broken."""
+    return [mark for mark in (tool_format.opener, tool_format.end.strip()) if mark.startswith("<")]
+
+
+def _adds_bos(model: Vocabulary) -> bool:
     # Templates write the token that begins a text where the model wants one; ChatML, in place of one, does not.
     return model.chat_template is not None and "bos_token" in model.chat_template
 

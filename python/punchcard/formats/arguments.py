@@ -28,6 +28,8 @@ _STRING_END = regex.compile(r'(?:[^"\\]|\\.)*+"', regex.S)
 _SCALAR = regex.compile(r"\s*(?P<value>[-+.\w]+)(?=[\s,}\]])")
 _VALUE = regex.compile(r'\s*(?=[{\["\-\w])')
 _OPENED = regex.compile(r"\s*(?=\{)")
+_LINE_BREAK = regex.compile(r"\n")
+NEVER = regex.compile("(?!)")
 _WORDS = {"True": True, "False": False, "None": None, "true": True, "false": False, "null": None}
 
 
@@ -102,17 +104,13 @@ class MemberPatterns:
     def __init__(self, style: Style, loose: Callable[..., str]) -> None:
         self.style = style
         self._loose = loose
-        after = "".join(part.strip() for part in style.after)
-        head, _, rest = after.partition("{type}")
-        kind = r"(?P<type>[A-Za-z]*)" + loose(rest, tight=True) if rest else ""
-        # The attribute may be missing, and its quotes others.
-        behind = loose(head, tight=True) + kind
-        breaks = r"\n?" if style.after[-1].endswith("\n") or style.value_breaks else ""
-        between = loose(style.after[0].replace("{type}", ""), tight=True) if not rest else ""
-        key = r"(?P<key>[^\n/][^\n]{0,255}?)"
-        parts = [loose(part, tight=True) for part in style.after] if len(style.after) > 1 else []
-        tail = r"\s*".join(parts) if parts else (behind if rest else between)
-        self.head = regex.compile(rf"\s*{loose(style.before, tight=True)}{key}{tail}{breaks}")
+        head, typed, rest = "".join(part.strip() for part in style.after).partition("{type}")
+        kind = r"(?P<type>[A-Za-z]*)" + loose(rest, tight=True) if typed else ""
+        between = r"\s*".join(loose(part, tight=True) for part in ([head] if typed else style.after))
+        # One line break in front of a value may be its frame.
+        self.line_break = _LINE_BREAK if style.after[-1].endswith("\n") or style.value_breaks else NEVER
+        key = r"(?P<key>[^\s/][^\n]{0,255}?)"
+        self.head = regex.compile(rf"\s*{loose(style.before, tight=True)}{key}{between}{kind}")
         self.delimiter = regex.compile(r"\s*" + loose(style.delimiter, tight=True)) if style.delimiter else None
         self.ending_delimiter = regex.compile(loose(style.delimiter, tight=True)) if style.delimiter else None
         items = style.inner.items if style.inner is not None else None
@@ -160,6 +158,7 @@ def _member_value(
     """One value up to its ``close``, as JSON text, which is spoken."""
     style = patterns.style
     tail = patterns.tail(key)
+    yield from source.accept(patterns.line_break)
     if style.inner is style and depth < MAX_DEPTH:
         nested = yield from _nested(source, patterns, schema, root, depth)
         if nested is not None:

@@ -115,7 +115,7 @@ class ToolFormat:
         result: how results go back where the template has no turn for them, with ``{content}``, ``{name}`` and ``{id}``.
         empty: a whole section without calls, or `None` where the family answers in prose then.
         drift: a pattern for what models of the family write before a call's JSON, at the start of an answer, in place of
-            its beginning; ``drift_end`` for what they write after it.
+            its beginning; ``drift_end``: patterns for what they write after it, each or not.
         always_calls: the first answer to a request is a section (perhaps an empty one), never prose.
         calls_once: a run ends when its first calls have been executed; models of the family cannot go on from results.
         examples: the prompt shows invented requests and their calls, made from the tools' schemas.
@@ -155,7 +155,7 @@ class ToolFormat:
     result: str = "<tool_response>\n{content}\n</tool_response>"
     empty: str | None = None
     drift: str = ""
-    drift_end: str = ""
+    drift_end: tuple[str, ...] = ()
     always_calls: bool = False
     calls_once: bool = False
     examples: bool = False

@@ -282,7 +282,8 @@ class Answers:
         )
         form = self.tool_format
         more = repeat(sequence(_regex(r"[\s,]*"), calls), 0, self.most_calls - 1)
-        return sequence(_regex(r"[\s,]*" + form.drift), calls, more, _regex(form.drift_end))
+        ends = [optional(_regex(rf"\s*{end}")) for end in form.drift_end]
+        return sequence(_regex(r"[\s,]*" + form.drift), calls, more, *ends)
 
     # Literal text.
 

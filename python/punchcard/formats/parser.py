@@ -28,7 +28,7 @@ from punchcard.formats.arguments import (
 )
 from punchcard.formats.base import NAME, Json, ToolFormat
 from punchcard.formats.grammar import Begun
-from punchcard.formats.patterns import GROUPS, any_of, patterns_of
+from punchcard.formats.patterns import GROUPS, NEVER, any_of, patterns_of
 from punchcard.formats.source import Source, Wait
 from punchcard.tools import Tool
 
@@ -108,11 +108,14 @@ class OutputParser:
             yield from self._part("reasoning", any_of(*patterns.reasoning_ends))
         elif begun == "text":
             yield from self._part("text", patterns.text_ends[0])
+        parts = patterns.first_parts
         while not (source.closed and source.at_end):
-            if (found := (yield from source.match(patterns.parts))) is None:
+            found = yield from source.match(parts)
+            parts = patterns.first_parts if found and found.lastgroup.startswith("think") else patterns.parts
+            if found is None:
                 yield from self._part("text", None)
-            elif found.lastgroup == "calls":
-                if not (yield from self._calls()):
+            elif found.lastgroup in ("calls", "drifted"):
+                if not (yield from self._calls(drifted=found.lastgroup == "drifted")):
                     self._say("text", source.read(1))
                     yield from self._part("text", None)
             else:
@@ -171,28 +174,31 @@ class OutputParser:
 
     # Calls.
 
-    def _calls(self) -> Reading:
+    def _calls(self, *, drifted: bool) -> Reading:
         """Calls, from their first mark on. False where what begins here is none; then nothing was read."""
         source, patterns = self._source, self._patterns
-        yield from source.accept(_SPACE)
         source.record()
-        if (found := (yield from source.accept(patterns.empty))) is not None:
+        if (yield from source.accept(patterns.empty)) is not None:
             source.recall()
             return True
-        opening, some = patterns.first_call, False
+        opening, following, end = patterns.first_call, patterns.next_call, patterns.section_end
+        if drifted:
+            opening, following, end = patterns.drifted_call, patterns.next_drifted_call, NEVER
+        some = False
         while (found := (yield from source.match(opening))) is not None:
             source.record()
             source.read_past(found)
             if not (yield from self._call(found)):
                 source.restore()
                 break
-            some, opening = True, patterns.next_call
+            some, opening = True, following
             self._space = ""
-            if (yield from source.accept(patterns.section_end)) is not None:
+            if (yield from source.accept(end)) is not None:
                 break
         else:
             if some and self._format.is_object:
-                yield from source.accept(_CLOSE_LIST)
+                for ending in patterns.drift_ends if drifted else (_CLOSE_LIST,):
+                    yield from source.accept(ending)
         return some
 
     def _call(self, opened: Any) -> Reading:
@@ -297,7 +303,6 @@ class OutputParser:
 
     def _begin(self, index: int, name: str, identity: str | None) -> None:
         self._open = PartialCall(name)
-        self._space = ""
         self._deltas.append(Delta("call", name, index, identity))
 
     def _teller(self, index: int) -> Tell:
@@ -327,7 +332,6 @@ class OutputParser:
 _NAMES = frozenset(("name", "tool_name"))
 _ARGUMENTS = frozenset(("arguments", "parameters", "args"))
 _IDS = frozenset(("id", "tool_call_id", "call_id"))
-_SPACE = regex.compile(r"\s*")
 _OPEN, _CLOSE = regex.compile(r"\s*\{"), regex.compile(r"\s*\}")
 _KEY = regex.compile(r'\s*(?P<key>"(?:[^"\\]|\\.)*+")\s*:\s*')
 _CLOSE_LIST = regex.compile(r"\s*\]")

@@ -12,12 +12,11 @@ from typing import Any
 
 import regex
 
-from punchcard.formats.arguments import MemberPatterns
+from punchcard.formats.arguments import NEVER, MemberPatterns
 from punchcard.formats.base import NAME, PLACEHOLDERS, Json, ToolFormat
 
 #: The group that holds what stands for a placeholder.
 GROUPS = {placeholder: f"id{number}" for number, placeholder in enumerate(PLACEHOLDERS)}
-NEVER = regex.compile("(?!)")
 
 _ANY_NAME = r"[^\s\"'<>(){}\[\],|=\ud800-\udfff]{1,128}?"
 _FENCE = r"(?:```(?:json)?)?"
@@ -31,6 +30,8 @@ class FormatPatterns:
         parts: what a part of an answer begins with; the name of the group says which: ``think0``, ``text0``, ...,
             ``calls``, or ``stray`` for a mark without meaning. ``later_parts``: the same in the middle of text.
         calls: what calls begin with.
+        first_parts: as ``parts``, with ``drifted`` for a call without its frame, as ``drifted_call`` matches it; what
+            follows that are ``next_drifted_call`` and ``drift_ends``, each or not.
         first_call, next_call: what stands before the arguments of the first call, and of a further one. The group
             ``name`` holds its name, if it is not inside of the arguments.
         call_end: what ends a call, ``call_ends`` with its variants; ``section_end``: what ends all of them.
@@ -57,11 +58,17 @@ class FormatPatterns:
         self.next_call = regex.compile("|".join(self._openings(first=False)))
         begins = _without_groups("|".join(first))
         self.calls = regex.compile(begins)
+        drifted = self._drifted(names)
+        self.drifted_call = regex.compile(drifted) if drifted else NEVER
+        self.next_drifted_call = regex.compile(r"[\s,;]*(?=\{)")
+        self.drift_ends = [regex.compile(rf"\s*{end}") for end in form.drift_end or (r"\]", "```")]
 
         thoughts = [f"(?P<think{i}>{self.loose(frame.begin)})" for i, frame in enumerate(form.reasoning)]
         texts = [f"(?P<text{i}>{self.loose(frame.begin)})" for i, frame in enumerate(frames)]
         stray = [f"(?P<stray>{'|'.join(marks)})"] if (marks := self._stray()) else []
-        self.parts = regex.compile(rf"\s*(?:{'|'.join([*thoughts, *texts, f'(?P<calls>{begins})', *stray])})")
+        parts = [*thoughts, *texts, f"(?P<calls>{begins})", *stray]
+        self.parts = regex.compile(rf"\s*(?:{'|'.join(parts)})")
+        self.first_parts = regex.compile(rf"\s*(?:{'|'.join([*parts, *([f'(?P<drifted>{drifted})'] if drifted else [])])})")
         later = [part for part, frame in zip(thoughts, form.reasoning, strict=True) if self._is_mark(frame.begin)]
         later += [part for part, frame in zip(texts, frames, strict=True) if self._is_mark(frame.begin)]
         later += [] if form.trigger == "start" else [f"(?P<calls>{begins})"]
@@ -76,15 +83,16 @@ class FormatPatterns:
         self.members = None if isinstance(form.arguments, Json) else MemberPatterns(form.arguments, self.loose)
 
     def loose(self, layout: str, *, groups: bool = False, tight: bool = False) -> str:
-        """A pattern for a text of the layout. ``groups``: placeholders are groups. ``tight``: white space is as it
-        is."""
-        coded = layout if tight else layout.strip()
+        """A pattern for a text of the layout. ``groups``: placeholders are groups. ``tight``: what stands beside it is
+        text, so white space there belongs to that."""
+        coded = layout.strip()
         for mark in self._spelled:
             coded = coded.replace(mark, self.codes[mark])
-        pattern = []
-        for part in regex.split(r"(\s+)", coded):
-            pattern += [part if tight else r"\s*"] if part.isspace() else [self._one(c, groups, tight) for c in part]
-        return "".join(pattern)
+        parts = regex.split(r"(\s+)", coded)
+        return "".join(r"\s*" if part.isspace() else self._spell(part, groups, tight) for part in parts)
+
+    def _spell(self, part: str, groups: bool, tight: bool) -> str:
+        return "".join(self._one(character, groups, tight) for character in part)
 
     def _one(self, character: str, groups: bool, tight: bool) -> str:
         if character in PLACEHOLDERS:
@@ -107,12 +115,23 @@ class FormatPatterns:
         form = self._form
         head = _before_object(begin)
         if not first:
-            return rf"[\s,;]*(?:{self.loose(_before_object(form.separator))})?\s*{self.loose(head)}\s*\[?\s*(?=\{{)"
+            separator = self.loose(_before_object(form.separator))
+            # Some write a list where the family writes one object after the other.
+            return rf"[\s,;]*(?:{separator})?\s*{self.loose(head)}\s*\[?\s*(?=\{{)|\s*,\s*(?=\{{)"
         section = _before_object(form.section_begin) if trained else ""
         mark = f"(?:{self.loose(form.markers[0])})?" if form.trigger == "start" and form.markers else ""
         key = form.call_keys[0] if form.call_keys else ""
         named = rf'(?=\{{\s*"{key}"\s*:\s*"(?:{self._name})")' if form.trigger == "named" else r"(?=\{)"
         return rf"{mark}{self.loose(section + head)}\s*{_FENCE}\s*\[?\s*{named}"
+
+    def _drifted(self, names: Sequence[str]) -> str:
+        """A call at the beginning of an answer that is an object without the family's frame, perhaps in a fence."""
+        if not self._form.is_object or not names or self._form.call_keys == ("", ""):
+            return ""
+        known = "|".join(regex.escape(name) for name in sorted(names, key=len, reverse=True))
+        frame = self._form.drift or r"(?:```(?:json)?\s*)?\[?\s*"
+        named = rf'\{{\s*(?:"type"\s*:\s*"function"\s*,\s*)?"(?:name|tool_name)"\s*:\s*"(?:{known})"'
+        return rf"[\s,]*{frame}(?={named})"
 
     def _named_opening(self, begin: str, between: str, first: bool, trained: bool) -> str:
         """Up to the arguments, with the name among it."""

@@ -40,7 +40,7 @@ FORMATS = (
         ),
         # The template of 2.5 shows the object in doubled braces, and some copy that.
         drift=r"(?:```(?:json|xml)?\s*)?(?:<tools?(?:_call)?>\s*)?\[?\s*\{?",
-        drift_end=r"\s*\}?\s*\]?\s*(?:</tools?(?:_call)?>\s*)?(?:```)?",
+        drift_end=(r"\}", r"\]", r"</tools?(?:_call)?>", "```"),
     ),
     ToolFormat(
         name="qwen_tagged",
