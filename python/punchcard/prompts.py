@@ -25,34 +25,40 @@ def encode_prompt(
     messages: Sequence[Message],
     tools: Sequence[Tool],
     focus: Tool | None = None,
-    *,
-    reasoning: bool | None = None,
-    **variables: Any,
-) -> tuple[list[int], str]:
-    """The prompt for the model's next turn, as token ids and as text; see `render_prompt`.
+) -> list[int]:
+    """The token ids of the prompt for the model's next turn; see `render_prompt`.
 
     Raises `ModelError` if it cannot be rendered.
     """
+    return tokenize_prompt(model, safe_prompt(model, tool_format, messages, tools, focus=focus))
+
+
+def safe_prompt(
+    model: Vocabulary, tool_format: ToolFormat, messages: Sequence[Message], tools: Sequence[Tool], **options: Any
+) -> str:
+    """The text of a prompt, in which what messages hold of special tokens is broken up; ``options``: see
+    `render_prompt`. Only `tokenize_prompt` can read it; `readable` mends it."""
     info = model.tokenizer_info
     specials = {info.tokens[token].decode("utf-8", "replace") for token in info.special_token_ids}
     specials |= {mark for mark in (*tool_format.markers, *tool_format.stop, *_tags(tool_format)) if mark}
     ends = [info.tokens[token].decode("utf-8", "replace") for token in model.eos_token_ids[:1]]
-    text = render_prompt(
-        tool_format,
-        model.chat_template,
-        [_defused(message, specials) for message in messages],
-        tools,
-        reasoning=reasoning,
-        focus=focus,
-        eos_token="".join(ends),
-        **variables,
-    )
+    defused = [_defused(message, specials) for message in messages]
+    return render_prompt(tool_format, model.chat_template, defused, tools, eos_token="".join(ends), **options)
+
+
+def tokenize_prompt(model: Vocabulary, text: str) -> list[int]:
+    """The tokens of what `safe_prompt` made."""
     tokens: list[int] = []
     for part in text.split(_BREAK):
         tokens += model.tokenize(part, parse_special=True)
     if model.bos_token_id is not None and _adds_bos(model) and tokens[:1] != [model.bos_token_id]:
         tokens.insert(0, model.bos_token_id)
-    return tokens, text.replace(_BREAK, "")
+    return tokens
+
+
+def readable(text: str) -> str:
+    """What `safe_prompt` made, as the model reads it."""
+    return text.replace(_BREAK, "")
 
 
 def _tags(tool_format: ToolFormat) -> list[str]:

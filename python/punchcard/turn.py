@@ -19,7 +19,7 @@ from punchcard.formats import ToolFormat, detect_format, get_format
 from punchcard.formats.base import Frame
 from punchcard.formats.grammar import Answers, Begun
 from punchcard.formats.parser import OutputParser
-from punchcard.prompts import encode_prompt
+from punchcard.prompts import readable, safe_prompt, tokenize_prompt
 from punchcard.tools import Tool
 
 if TYPE_CHECKING:
@@ -146,12 +146,11 @@ def plan(
     if request.tool_choice == "required" and not callable_tools:
         raise ToolError("A call is required, but there is no tool to call", hint="Give a tool, or another tool_choice")
     shown = [tool for tool in request.tools if tool.name not in left_out]
-    prompt, text = encode_prompt(
-        model, form, request.messages, shown, focus, reasoning=request.reasoning, **variables
+    text = safe_prompt(
+        model, form, request.messages, shown, focus=focus, reasoning=request.reasoning, **variables
     )
-    begun, prefilled, more = _begun(speaker, text, request.reasoning)
-    if more:
-        prompt = prompt + model.tokenize(more, parse_special=True)
+    begun, prefilled, more = _begun(speaker, readable(text), request.reasoning)
+    prompt = tokenize_prompt(model, text + more)
     grammar = None
     if request.constrained:
         answers = Answers(

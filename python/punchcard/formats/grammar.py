@@ -273,9 +273,9 @@ class Answers:
                 sequence(
                     _regex(_OBJECT_BEGINS),
                     text(json_name(tool.name)),
-                    _regex(r'"\s*,\s*"(?:arguments|parameters)"\s*:\s*'),
+                    text('", "arguments": '),
                     {"rule": f"arguments {tool.name}"},
-                    _regex(r"\s*\}"),
+                    text("}"),
                 ),
             )
             for tool in self.tools

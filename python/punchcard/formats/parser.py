@@ -177,10 +177,6 @@ class OutputParser:
     def _calls(self, *, drifted: bool) -> Reading:
         """Calls, from their first mark on. False where what begins here is none; then nothing was read."""
         source, patterns = self._source, self._patterns
-        source.record()
-        if (yield from source.accept(patterns.empty)) is not None:
-            source.recall()
-            return True
         opening, following, end = patterns.first_call, patterns.next_call, patterns.section_end
         if drifted:
             opening, following, end = patterns.drifted_call, patterns.next_drifted_call, NEVER

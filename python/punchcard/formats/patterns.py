@@ -28,7 +28,7 @@ class FormatPatterns:
     Attributes:
         codes: the character of each mark.
         parts: what a part of an answer begins with; the name of the group says which: ``think0``, ``text0``, ...,
-            ``calls``, or ``stray`` for a mark without meaning. ``later_parts``: the same in the middle of text.
+            ``calls``, ``empty`` for a section without calls, or ``stray`` for a mark without meaning. ``later_parts``: the same in the middle of text.
         calls: what calls begin with.
         first_parts: as ``parts``, with ``drifted`` for a call without its frame, as ``drifted_call`` matches it; what
             follows that are ``next_drifted_call`` and ``drift_ends``, each or not.
@@ -36,7 +36,6 @@ class FormatPatterns:
             ``name`` holds its name, if it is not inside of the arguments.
         call_end: what ends a call, ``call_ends`` with its variants; ``section_end``: what ends all of them.
         reasoning_ends, text_ends: what ends each frame.
-        empty: a section without calls.
         members: of arguments that are no JSON.
     """
 
@@ -66,7 +65,8 @@ class FormatPatterns:
         thoughts = [f"(?P<think{i}>{self.loose(frame.begin)})" for i, frame in enumerate(form.reasoning)]
         texts = [f"(?P<text{i}>{self.loose(frame.begin)})" for i, frame in enumerate(frames)]
         stray = [f"(?P<stray>{'|'.join(marks)})"] if (marks := self._stray()) else []
-        parts = [*thoughts, *texts, f"(?P<calls>{begins})", *stray]
+        empty = [f"(?P<empty>{self.loose(form.empty)})"] if form.empty else []
+        parts = [*thoughts, *texts, *empty, f"(?P<calls>{begins})", *stray]
         self.parts = regex.compile(rf"\s*(?:{'|'.join(parts)})")
         self.first_parts = regex.compile(rf"\s*(?:{'|'.join([*parts, *([f'(?P<drifted>{drifted})'] if drifted else [])])})")
         later = [part for part, frame in zip(thoughts, form.reasoning, strict=True) if self._is_mark(frame.begin)]
@@ -79,7 +79,6 @@ class FormatPatterns:
         after_call = [self.loose(end) for end in ends if end.strip()]
         self.call_end = regex.compile(rf"\s*(?:{'|'.join(after_call)})")
         self.section_end = self._section_end()
-        self.empty = regex.compile(self.loose(form.empty)) if form.empty else NEVER
         self.members = None if isinstance(form.arguments, Json) else MemberPatterns(form.arguments, self.loose)
 
     def loose(self, layout: str, *, groups: bool = False, tight: bool = False) -> str:
