@@ -115,7 +115,7 @@ class MemberPatterns:
         self.ending_delimiter = regex.compile(loose(style.delimiter, tight=True)) if style.delimiter else None
         items = style.inner.items if style.inner is not None else None
         self.item = regex.compile(r"\s*" + loose(items.before, tight=True)) if items and items.before else None
-        self.item_end = regex.compile(r"\s*" + loose(items.after, tight=True)) if items and items.after else None
+        self.item_end = regex.compile(loose(items.after, tight=True)) if items and items.after else None
         self._tail = style.close
 
     def tail(self, key: str) -> Any:
@@ -162,7 +162,7 @@ def _member_value(
     if style.inner is style and depth < MAX_DEPTH:
         nested = yield from _nested(source, patterns, schema, root, depth)
         if nested is not None:
-            if (yield from source.accept(regex.compile(r"\s*(?:" + tail.pattern + ")"))) is None:
+            if (yield from source.accept(_spaced(tail))) is None:
                 return None
             speak(nested)
             return nested
@@ -220,7 +220,7 @@ def _nested(source: Source, patterns: MemberPatterns, schema: Any, root: Any, de
                 item.append(_json(convert(found, schema_kinds(item_schema, root), is_string=None)))
             else:
                 item.append(inner)
-                if (yield from source.accept(patterns.item_end)) is None:
+                if (yield from source.accept(_spaced(patterns.item_end))) is None:
                     return None
             items += item
         if items or kinds == {"array"}:
@@ -404,9 +404,14 @@ def convert(written: str, kinds: frozenset[str], *, is_string: bool | None) -> A
     if is_string:
         return written
     value = _python(written.strip())
-    if kinds and json_type(value) not in kinds and "string" in kinds and is_string is None:
-        return written
+    if is_string is None and "string" in kinds and (isinstance(value, str) or json_type(value) not in kinds):
+        return written  # a text stands there as it is
     return value
+
+
+def _spaced(pattern: Any) -> Any:
+    """The pattern with any white space in front."""
+    return regex.compile(rf"\s*(?:{pattern.pattern})")
 
 
 def _up_to(source: Source, end: Any) -> Reading:
