@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from fake_model import END, MERGED, PIECES, TAG, FakeModel, speaker
 
-from punchcard import GrammarCompiler, GrammarMatcher
+from punchcard import Grammar, GrammarCompiler, GrammarMatcher
 from punchcard.errors import ContextLengthError, PunchcardError
 from punchcard.generation import Decoder, Interrupted
 from punchcard.sampling import Sampler, log_probability, softmax
@@ -108,10 +108,29 @@ def test_forced_text_takes_one_forward_pass() -> None:
     decoder = Decoder(model, [0])
     stretch = decoder.constrained(matcher(model, SCHEMA, whitespace="none"))
     assert stretch.text == '{"name":"lights","level":7}'
-    forced = '{"name":"lights","level"'  # the colon is the last forced token, and left to the mask
-    assert model.forwards[:2] == [1, len(forced)]
-    assert decoder.statistics.forced_tokens == len(forced)
+    # The colon is the last token of the forced text, and left to the mask, which allows nothing else.
+    forced = '{"name":"lights","level"'
+    assert model.forwards[:3] == [1, len(forced), 1]
+    assert decoder.statistics.forced_tokens == len(forced) + 1
     assert len(model.forwards) <= 5
+
+
+def test_what_the_mask_leaves_no_choice_about_needs_no_logits() -> None:
+    model = FakeModel(says(""))
+    decoder = Decoder(model, [0])
+    token = Grammar({"sequence": [{"token": {"names": ["<tool_call>"]}}, {"text": "a"}]})
+    grammar = GrammarCompiler(model.tokenizer_info).compile(token)
+    stretch = decoder.constrained(GrammarMatcher(grammar))
+    assert stretch.tokens == [TAG, ord("a")] and stretch.ended == "stop"
+    assert decoder.statistics.forced_tokens == 2 and model.forwards == [1, 1, 1]
+
+
+def test_a_stretch_ends_where_it_is_told_to() -> None:
+    model = FakeModel(says('{"name":"lights","level":7}'))
+    stretch = Decoder(model, [0]).constrained(
+        matcher(model, SCHEMA, whitespace="none"), until=lambda tokens: ord(",") in tokens
+    )
+    assert stretch.text.startswith('{"name":"lights",') and stretch.ended == "stop"
 
 
 def test_the_last_forced_token_is_the_models_to_spell() -> None:
@@ -139,7 +158,6 @@ def test_the_last_forced_token_is_the_models_to_spell() -> None:
 def test_confidence_is_the_geometric_mean_of_the_unmasked_probabilities() -> None:
     model = FakeModel(noise)
     decoder = Decoder(model, [0], sampler=Sampler(1.0, seed=1))
-    decoder.give("so: ")
     decoder.constrained(matcher(model, SCHEMA))
     tokens = [0, *decoder.tokens]
     logs = [log_probability(noise(tokens[:i]), tokens[i]) for i in range(1, len(tokens))]
@@ -194,42 +212,6 @@ def test_with_offsets_the_best_score_is_found_with_less_work() -> None:
         assert (pruned >= full - 1e-5).all()
         all_work, less_work = all_work + work, less_work + len(model.forwards) - 1 - work
     assert less_work < all_work / 2
-
-
-def test_what_is_taken_back_leaves_no_trace() -> None:
-    model = FakeModel(noise)
-    decoder = Decoder(model, [0])
-    decoder.give("abc")
-    confidence = decoder.confidence
-    decoder.give("def")
-    decoder.retract(3)
-    assert decoder.text == "abc" and decoder.confidence == confidence
-    other = Decoder(FakeModel(noise), [0])
-    other.give("abc")
-    assert decoder.free().tokens == other.free().tokens
-
-
-def test_taking_back_everything_leaves_the_prompt() -> None:
-    model = FakeModel(noise)
-    decoder = Decoder(model, [3, 4], max_new_tokens=5)
-    first = decoder.free().tokens
-    decoder.retract(len(first))
-    assert decoder.free().tokens == first
-
-
-def test_special_tokens_are_given_only_where_asked_for() -> None:
-    model = FakeModel(says(""))
-    decoder = Decoder(model, [0])
-    decoder.give("<tool_call>", special=True)
-    decoder.give("<tool_call>")
-    assert decoder.tokens == [TAG, *b"<tool_call>"]
-
-
-def test_a_choice_is_between_the_options_alone() -> None:
-    model = FakeModel(speaker())
-    decoder = Decoder(model, [0])
-    assert decoder.choose([[ord("a")], [ord(" "), ord("b")]]) == 1
-    assert decoder.tokens == []
 
 
 def test_an_answer_that_does_not_fit_is_cut_off_and_says_so() -> None:

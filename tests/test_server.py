@@ -245,6 +245,7 @@ class TestTools:
         ]
         answer = chat(client, messages, tools=TOOLS, tool_choice="none")
         assert answer.choices[0].message.content
+        assert answer.choices[0].message.tool_calls is None
 
 
 def _check_call(name: str, arguments: str) -> None:
@@ -331,7 +332,7 @@ class TestConstraints:
             ({"extra_body": {"structured_outputs": {}}}, None, "exactly one"),
             ({"extra_body": {"structured_outputs": {"regex": "a", "choice": ["b"]}}}, None, "exactly one"),
             ({"extra_body": {"guided_regex": "a", "guided_choice": ["b"]}}, None, "several ways"),
-            ({"tools": TOOLS, "tool_choice": "required", "max_tokens": 3}, "max_tokens_too_small", "3"),
+            ({"extra_body": {"guided_json": {"const": "abcdefgh"}}, "max_tokens": 1}, "max_tokens_too_small", "1"),
         ],
     )
     def test_what_cannot_be_met_is_refused(self, client: Any, options: Any, code: str | None, says: str) -> None:

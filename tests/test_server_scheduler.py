@@ -1,4 +1,4 @@
-"""The parts below HTTP: stop texts, slots, and one batch for all."""
+"""The parts below HTTP: slots, and one batch for all."""
 
 from __future__ import annotations
 
@@ -14,42 +14,13 @@ from server_process import FakeBatchModel, counting, eventually
 from punchcard.chat import Sampling
 from punchcard.errors import ModelError
 from punchcard.grammar import Grammar
+from punchcard.sampling import Sampler
 from punchcard.server.batching import OneSequence, batch_model
 from punchcard.server.errors import Overdue, Unavailable
 from punchcard.server.planning import Completion, make_plan
 from punchcard.server.scheduler import Job, Scheduler, Update
 from punchcard.server.slots import Slots, common_beginning
-from punchcard.server.stops import StopTexts
 from punchcard.server.writer import Writer
-
-
-@pytest.mark.parametrize(
-    ("stops", "pieces", "told", "found"),
-    [
-        (["END"], ["abc"], ["abc"], None),
-        (["END"], ["abE", "N", "Dcd"], ["ab", "", ""], "END"),
-        (["END"], ["abE", "Nx"], ["ab", "ENx"], None),
-        (["aab"], ["aaa", "b"], ["a", ""], "aab"),
-        (["\n\n"], ["one\n", "\ntwo"], ["one", ""], "\n\n"),
-        (["xyz", "y"], ["wx", "yz"], ["w", "x"], "y"),
-        (["ab", "b"], ["xab"], ["x"], "ab"),
-        ([], ["ab", "c"], ["ab", "c"], None),
-        (["é"], ["caf", "é", "!"], ["caf", "", ""], "é"),
-    ],
-)
-def test_text_is_held_back_as_far_as_it_may_begin_a_stop(
-    stops: list[str], pieces: list[str], told: list[str], found: str | None
-) -> None:
-    texts = StopTexts(stops)
-    assert [texts.feed(piece) for piece in pieces] == told
-    assert texts.found == found
-
-
-def test_what_was_held_back_is_told_at_the_end() -> None:
-    texts = StopTexts(["stop"])
-    assert texts.feed("a sto") == "a "
-    assert texts.flush() == "sto"
-    assert texts.flush() == ""
 
 
 @pytest.mark.parametrize(
@@ -397,3 +368,8 @@ def test_closing_ends_what_is_left() -> None:
     assert not scheduler.alive
     with pytest.raises(Unavailable, match="shutting down"):
         scheduler.submit(asked[0][0])
+
+
+def test_a_temperature_next_to_nothing_is_greedy() -> None:
+    logits = np.array([0.0, 3.0, -50.0], dtype=np.float32)
+    assert Sampler(5e-324, top_p=5e-324, seed=1).sample(logits) == 1

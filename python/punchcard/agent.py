@@ -15,20 +15,24 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from punchcard.answering import StepChat
 from punchcard.calibration import Calibration
+from punchcard.chat import Call, Message, Reply, Request, Sampling
 from punchcard.errors import PunchcardError, ToolError
-from punchcard.formats import Call, Message, ToolFormat, detect_format, get_format
-from punchcard.generation import Decoder, Interrupted, Model, Statistics
-from punchcard.prompts import encode_prompt
+from punchcard.generation import Interrupted, Model, Statistics
+from punchcard.grammar import Grammar
 from punchcard.sampling import Sampler
 from punchcard.tools import Tool, as_tools
-from punchcard.turn import Turn, free_turn, grammar_turn
 
 Result = dict[str, Any]
+
+# More calls than this in one answer are a loop, not a plan.
+MAX_CALLS = 8
 
 
 class Agent:
@@ -60,9 +64,8 @@ class Agent:
         self.model = load_model(model)
         self.grammar = grammar
         self.system = system
-        self.tool_format: ToolFormat = (
-            get_format(tool_format) if tool_format else detect_format(self.model.chat_template, self.model.name)
-        )
+        self._chat = StepChat(self.model, tool_format)
+        self.tool_format = self._chat.tool_format
         self._calibration = Calibration(self.model, self.tool_format, self.tools)
         self.messages: list[Message] = []
         """The conversation, as OpenAI's API spells it, without the system turn."""
@@ -154,50 +157,45 @@ class _Run:
             raise self._interrupted(interruption) from None
         return self._finish()
 
-    def _turn(self) -> Turn:
-        agent, tool_format = self._agent, self._agent.tool_format
-        tools = agent.tools
-        first = self._steps == 0
+    def _turn(self) -> Reply:
+        agent = self._agent
         messages = list(self._messages)
         if agent.system is not None:
             messages.insert(0, {"role": "system", "content": agent.system})
-        candidates: Sequence[Tool] | None = None
+        request = Request(messages, agent.tools, max_calls=MAX_CALLS, constrained=agent.grammar)
         focus = None
-        if agent.grammar and tools and first and tool_format.always_calls:
-            candidates = tools
-            if tool_format.calibrate:
-                focus, statistics = agent._calibration.choose(messages)
-                candidates = [] if focus is None else [focus]
-                self._statistics.add(statistics)
-        decoder = Decoder(
-            agent.model,
-            encode_prompt(agent.model, tool_format, messages, tools, focus),
-            sampler=agent._sampler,
-            max_new_tokens=self._max_new_tokens,
-        )
-        try:
-            if agent.grammar:
-                turn = grammar_turn(decoder, tool_format, tools, candidates)
+        if agent.grammar and agent.tools and self._steps == 0 and agent.tool_format.calibrate:
+            focus, statistics = agent._calibration.choose(messages)
+            self._statistics.add(statistics)
+            if focus is not None:
+                request = replace(request, tool_choice="required", allowed=[focus.name])
             else:
-                turn = free_turn(decoder, tool_format)
-        finally:
-            self._statistics.add(decoder.statistics)
+                nothing = Grammar.from_text(agent.tool_format.empty or "")
+                request = replace(request, tool_choice="none", answer=nothing)
+        reply = agent._chat.respond(
+            request,
+            Sampling(self._max_new_tokens),
+            sampler=agent._sampler,
+            focus=focus,
+            statistics=self._statistics,
+        )
         self._steps += 1
-        self._record(turn, decoder)
-        return turn
+        self._record(reply)
+        return reply
 
-    def _record(self, turn: Turn, decoder: Decoder) -> None:
-        if turn.calls and not self._calls:
+    def _record(self, reply: Reply) -> None:
+        tokens = reply.statistics.tokens if reply.statistics else 0
+        if reply.calls and not self._calls:
             self._confidences = []  # the words before the first call say nothing about it
-        if turn.calls or not self._calls:
-            self._confidences.append((decoder.confidence, len(decoder.tokens)))
-        self._calls += turn.calls
-        self._text = turn.text
-        if not turn.finished:
-            self._fail(f"the answer was cut off after {len(decoder.tokens)} tokens")
-        message: Message = {"role": "assistant", "content": turn.text}
-        if turn.calls:
-            message["tool_calls"] = [{"type": "function", "function": call.to_dict()} for call in turn.calls]
+        if (reply.calls or not self._calls) and reply.confidence is not None:
+            self._confidences.append((reply.confidence, tokens))
+        self._calls += reply.calls
+        self._text = reply.text
+        if reply.finish == "length":
+            self._fail(f"the answer was cut off after {tokens} tokens")
+        message: Message = {"role": "assistant", "content": reply.text}
+        if reply.calls:
+            message["tool_calls"] = [{"type": "function", "function": call.to_dict()} for call in reply.calls]
         self._messages.append(message)
 
     def _can_execute(self, calls: Sequence[Call]) -> bool:

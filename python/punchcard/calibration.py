@@ -18,7 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from punchcard.formats import Message, ToolFormat
+from punchcard.chat import Message
+from punchcard.formats import ToolFormat
 from punchcard.formats.examples import survey
 from punchcard.generation import Decoder, Model, Statistics
 from punchcard.prompts import encode_prompt
@@ -44,7 +45,8 @@ class Calibration:
         self._model = model
         self._format = tool_format
         self._tools = list(tools)
-        self._head = tool_format.call_head
+        self._head = tool_format.section_begin + tool_format.begin
+        # With what ends a name: one may be the beginning of another.
         self._names = [tool.name + '",' for tool in tools]
         self._key: list[int] = []
         self._baseline: NDArray[np.float64] | None = None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 if TYPE_CHECKING:
     from punchcard.generation import Statistics
     from punchcard.grammar import Grammar
+    from punchcard.tokenizers.info import TokenizerInfo
     from punchcard.tools import Tool
 
 #: A turn of a conversation, as OpenAI's API spells it: ``role``, ``content``, ``tool_calls``, ``tool_call_id``, ``name``.
@@ -95,8 +96,18 @@ class Delta:
 
 
 @dataclass
+class PartialCall:
+    """A call that an answer was cut off in: its name, and the beginning of its arguments as JSON text."""
+
+    name: str
+    arguments: str = ""
+
+
+@dataclass
 class Reply:
     """An answer: its words, the model's thoughts, its calls.
+
+    ``partial``: the call that it was cut off in, if any.
 
     ``finish``: ``"stop"``: it came to its end; ``"calls"``: it ends with calls; ``"length"``: its tokens ran out.
     ``confidence``: see `Decoder.confidence`; `None` where the runtime tells no probabilities.
@@ -105,9 +116,28 @@ class Reply:
     text: str = ""
     reasoning: str = ""
     calls: list[Call] = field(default_factory=list)
+    partial: PartialCall | None = None
     finish: Literal["stop", "calls", "length"] = "stop"
     confidence: float | None = None
     statistics: Statistics | None = None
+
+
+class Vocabulary(Protocol):
+    """What is to be known of a model to ask it something: its tokens and its chat template.
+
+    ``tokenize``: the ids of a text; special tokens are recognised only where ``parse_special``.
+    """
+
+    name: str
+    vocab_size: int
+    context_length: int
+    chat_template: str | None
+    bos_token_id: int | None
+    eos_token_ids: list[int]
+
+    @property
+    def tokenizer_info(self) -> TokenizerInfo: ...
+    def tokenize(self, text: str, *, parse_special: bool = False) -> list[int]: ...
 
 
 class Chat(Protocol):

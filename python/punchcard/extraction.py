@@ -19,12 +19,13 @@ from pydantic import TypeAdapter
 from punchcard._core import GrammarMatcher
 from punchcard.agent import load_model
 from punchcard.errors import InvalidSchemaError, PunchcardError
-from punchcard.formats import Message, detect_format
+from punchcard.chat import Message
 from punchcard.generation import Decoder, Model
 from punchcard.model_grammars import compile_schema
 from punchcard.prompts import encode_prompt
 from punchcard.sampling import Sampler
 from punchcard.schemas import JsonSchema, adapter_schema, describe_validation_error, type_adapter
+from punchcard.turn import Speaker
 
 _SYSTEM = "Write what the user's text says as JSON that follows this JSON Schema:\n{schema}"
 
@@ -56,7 +57,7 @@ def extract(
         raise PunchcardError(f"max_new_tokens is {max_new_tokens}; it must be at least 1")
     json_schema, adapter = _read(schema)
     loaded = load_model(model)
-    tool_format = detect_format(loaded.chat_template, loaded.name)
+    tool_format = Speaker.of(loaded).tool_format
     matcher = GrammarMatcher(compile_schema(loaded, json_schema, whitespace="none"))
     instruction = (system or _SYSTEM).replace("{schema}", json.dumps(json_schema, ensure_ascii=False))
     messages: list[Message] = [{"role": "system", "content": instruction}, {"role": "user", "content": text}]

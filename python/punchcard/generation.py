@@ -1,8 +1,7 @@
 """The decoding loop: a model, its cache, and what may come next.
 
-A `Decoder` writes one text after one prompt, in stretches of three kinds: free (the model alone), constrained (a
-matcher's masks), and given (text that stands already, such as the frame of a tool call). Each stretch goes on where the
-last one ended, so a caller composes an answer out of them.
+A `Decoder` writes one text after one prompt, in stretches: free (the model alone) or constrained (a matcher's masks).
+Each goes on where the last one ended.
 
 What a grammar leaves no choice about is not generated token by token: the matcher says which text must follow, and it
 is appended in one forward pass, together with the token before it. Its last token is left to the model under the mask,
@@ -16,7 +15,7 @@ import contextlib
 import math
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -147,11 +146,19 @@ class Stretch:
 class Decoder:
     """Writes an answer after ``prompt`` (token ids), at most ``max_new_tokens`` of it.
 
+    ``stop_token_ids``: tokens that end it, where these are not just the model's own.
+
     Raises `ContextLengthError` if the prompt leaves no room in the model's context for an answer.
     """
 
     def __init__(
-        self, model: Model, prompt: Sequence[int], *, sampler: Sampler | None = None, max_new_tokens: int = 256
+        self,
+        model: Model,
+        prompt: Sequence[int],
+        *,
+        sampler: Sampler | None = None,
+        max_new_tokens: int = 256,
+        stop_token_ids: Collection[int] | None = None,
     ) -> None:
         room = model.context_length - len(prompt)
         if room < 1:
@@ -168,7 +175,7 @@ class Decoder:
         self._prompt = list(prompt)
         self._budget = min(max_new_tokens, room)
         self._log_probabilities: list[float] = []  # of each written token
-        self._ends = frozenset(model.eos_token_ids)
+        self._ends = frozenset(model.eos_token_ids if stop_token_ids is None else stop_token_ids)
         self._pieces = model.tokenizer_info.tokens
         self._cache = Cache.of(model)
         started = time.perf_counter()
@@ -199,22 +206,6 @@ class Decoder:
     def spell(self, tokens: Sequence[int]) -> str:
         return b"".join(self._pieces[token] for token in tokens).decode("utf-8", "replace")
 
-    def give(self, text: str, *, special: bool = False) -> None:
-        """Appends a text that stands already, in one forward pass. ``special``: special tokens are read as such."""
-        tokens = self.model.tokenize(text, parse_special=special)
-        if tokens:
-            with self._clock():
-                self._force(tokens)
-
-    def retract(self, count: int) -> None:
-        """Takes back the last ``count`` tokens that were written."""
-        kept = len(self.tokens) - count
-        del self.tokens[kept:], self._log_probabilities[kept:]
-        # The last token that stays is computed anew, for the logits after it.
-        written = [*self._prompt, *self.tokens]
-        self._cache.rewind(min(len(written) - 1, len(self._cache.tokens)))
-        self._pending = written[len(self._cache.tokens) :]
-
     def free(self, *, until: Callable[[Sequence[int]], bool] | None = None) -> Stretch:
         """The model writes what it likes, until it ends its answer or ``until(tokens of this stretch)`` holds."""
         stretch = Stretch()
@@ -231,32 +222,49 @@ class Decoder:
         stretch.ended = "length"
         return self._finish(stretch)
 
-    def constrained(self, matcher: Matcher) -> Stretch:
-        """The model writes what ``matcher`` allows, until nothing but the end is allowed or it chooses the end."""
+    def constrained(
+        self, matcher: Matcher, *, until: Callable[[Sequence[int]], bool] | None = None
+    ) -> Stretch:
+        """The model writes what ``matcher`` allows, until nothing but the end is allowed, it chooses the end, or
+        ``until(tokens of this stretch)`` holds."""
         from punchcard import allocate_token_bitmask, apply_token_bitmask_inplace
 
         stretch = Stretch()
         bitmask = allocate_token_bitmask(1, self.model.vocab_size)
+        ends = _bits(self._ends, bitmask.shape[1])
         with self._clock():
             while self.remaining > 0:
-                forced = self._forced_tokens(matcher)
-                if forced:
-                    self._force(forced)
-                    stretch.tokens.extend(forced)
-                    continue
-                logits = self._current_logits().copy()
-                if matcher.fill_next_token_bitmask(bitmask):
-                    apply_token_bitmask_inplace(logits, bitmask[0])
-                token = self.sampler.sample(logits)
-                if token in self._ends:
+                taken = self._forced_tokens(matcher)
+                if not taken:
+                    constrains = matcher.fill_next_token_bitmask(bitmask)
+                    if constrains and (only := _only_token(bitmask[0] & ~ends, bitmask[0] & ends)) is not None:
+                        if only < 0:
+                            return self._finish(stretch)
+                        self._accept(matcher, only)
+                        taken = [only]
+                if taken:
+                    self._force(taken)
+                else:
+                    logits = self._current_logits().copy()
+                    if constrains:
+                        apply_token_bitmask_inplace(logits, bitmask[0])
+                    token = self.sampler.sample(logits)
+                    if token in self._ends:
+                        return self._finish(stretch)
+                    self._accept(matcher, token)
+                    self._push(token)
+                    taken = [token]
+                stretch.tokens.extend(taken)
+                if until is not None and until(stretch.tokens):
                     return self._finish(stretch)
-                if not matcher.accept_token(token):
-                    raise MatcherError(f"The matcher refuses token {token}, which its own mask allows")
-                self._push(token)
-                stretch.tokens.append(token)
         if not matcher.is_accepting():
             stretch.ended = "length"
         return self._finish(stretch)
+
+    @staticmethod
+    def _accept(matcher: Matcher, token: int) -> None:
+        if not matcher.accept_token(token):
+            raise MatcherError(f"The matcher refuses token {token}, which its own mask allows")
 
     def score(self, texts: Sequence[str], offsets: Sequence[float] | None = None) -> list[float]:
         """The log of the probability that the model, unmasked, would go on with each text. Writes nothing.
@@ -304,15 +312,6 @@ class Decoder:
             visit(list(range(len(options))), 0, self._current_logits(), 0.0)
         return scores
 
-    def choose(self, options: Sequence[Sequence[int]]) -> int:
-        """Which of several sets of tokens the next token would come from, all others left out. Writes nothing."""
-        with self._clock():
-            logits = np.full_like(self._current_logits(), -np.inf)
-            for tokens in options:
-                logits[list(tokens)] = self._logits[list(tokens)]
-            token = self.sampler.sample(logits)
-        return next(index for index, tokens in enumerate(options) if token in tokens)
-
     def _forced_tokens(self, matcher: Matcher) -> list[int]:
         """Takes the matcher over the tokens, but for the last one, of the text that must follow."""
         text = matcher.find_jump_forward_string()
@@ -359,6 +358,26 @@ class Decoder:
         finally:
             self.statistics.seconds += time.perf_counter() - started
             self.statistics.tokens = len(self.tokens)
+
+
+def _bits(tokens: Collection[int], words: int) -> NDArray[np.int32]:
+    """A row of a bitmask with the bits of these tokens."""
+    bits = np.zeros(words, dtype=np.uint32)
+    for token in tokens:
+        if token < 32 * words:
+            bits[token // 32] |= np.uint32(1 << (token % 32))
+    return bits.view(np.int32)
+
+
+def _only_token(row: NDArray[np.int32], ends: NDArray[np.int32]) -> int | None:
+    """The token that a row leaves no choice about; -1 where nothing but the end is left. ``ends``: the allowed ends."""
+    words = np.flatnonzero(row)
+    if len(words) == 0:
+        return -1
+    if len(words) > 1 or ends.any():
+        return None
+    word = int(row[words[0]]) & 0xFFFFFFFF
+    return int(words[0]) * 32 + word.bit_length() - 1 if word & (word - 1) == 0 else None
 
 
 def _common_beginning(sequences: Sequence[Sequence[int]]) -> list[int]:

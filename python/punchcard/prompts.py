@@ -10,8 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from punchcard.formats import Message, ToolFormat
-from punchcard.generation import Model
+from punchcard.chat import Message, Vocabulary
+from punchcard.formats import ToolFormat
+from punchcard.formats.prompt import render_prompt
 from punchcard.tools import Tool
 
 # A Unicode noncharacter, which no text holds: put into the names of special tokens, and gone again after rendering.
@@ -19,20 +20,34 @@ _BREAK = "\ufdd0"
 
 
 def encode_prompt(
-    model: Model,
+    model: Vocabulary,
     tool_format: ToolFormat,
     messages: Sequence[Message],
     tools: Sequence[Tool],
     focus: Tool | None = None,
 ) -> list[int]:
-    """The token ids of the prompt for the model's next turn; see `ToolFormat.prompt`.
+    """The token ids of the prompt for the model's next turn; see `render_prompt`.
 
     Raises `ModelError` if it cannot be rendered.
     """
+    return tokenize_prompt(model, safe_prompt(model, tool_format, messages, tools, focus=focus))
+
+
+def safe_prompt(
+    model: Vocabulary, tool_format: ToolFormat, messages: Sequence[Message], tools: Sequence[Tool], **options: Any
+) -> str:
+    """The text of a prompt, in which what messages hold of special tokens is broken up; ``options``: see
+    `render_prompt`. Only `tokenize_prompt` can read it; `readable` mends it."""
     info = model.tokenizer_info
     specials = {info.tokens[token].decode("utf-8", "replace") for token in info.special_token_ids}
-    specials |= {marker for marker in (tool_format.trigger, tool_format.end.strip()) if marker}
-    text = tool_format.prompt(model.chat_template, [_defused(message, specials) for message in messages], tools, focus)
+    specials |= {mark for mark in (*tool_format.markers, *tool_format.stop, *_tags(tool_format)) if mark}
+    ends = [info.tokens[token].decode("utf-8", "replace") for token in model.eos_token_ids[:1]]
+    defused = [_defused(message, specials) for message in messages]
+    return render_prompt(tool_format, model.chat_template, defused, tools, eos_token="".join(ends), **options)
+
+
+def tokenize_prompt(model: Vocabulary, text: str) -> list[int]:
+    """The tokens of what `safe_prompt` made."""
     tokens: list[int] = []
     for part in text.split(_BREAK):
         tokens += model.tokenize(part, parse_special=True)
@@ -41,7 +56,17 @@ def encode_prompt(
     return tokens
 
 
-def _adds_bos(model: Model) -> bool:
+def readable(text: str) -> str:
+    """What `safe_prompt` made, as the model reads it."""
+    return text.replace(_BREAK, "")
+
+
+def _tags(tool_format: ToolFormat) -> list[str]:
+    """What in a message could pass for a call or its end, were it not broken."""
+    return [mark for mark in (tool_format.opener, tool_format.end.strip()) if mark.startswith("<")]
+
+
+def _adds_bos(model: Vocabulary) -> bool:
     # Templates write the token that begins a text where the model wants one; ChatML, in place of one, does not.
     return model.chat_template is not None and "bos_token" in model.chat_template
 

@@ -1,155 +1,277 @@
-"""One turn of a model that has tools: from a prompt to prose and calls.
+"""One turn of a model: from a request to the prompt and the grammar of its answer, and from its tokens to a reply.
 
-With a grammar the turn is prose until the model begins a call; from there the frame of the calls is given, and each
-call is written under the schema of the tools. Without one, the model writes as it likes, and what it wrote is parsed.
+`plan` is all that a decoding loop needs: the tokens to begin with, a compiled grammar for its masks, and a parser that
+takes the tokens as they are picked.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Sequence
+import codecs
+import weakref
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
-from punchcard._core import GrammarMatcher
-from punchcard.formats import Call, ToolFormat
-from punchcard.generation import Decoder, Stretch
-from punchcard.model_grammars import compile_calls
+from punchcard.chat import Delta, Reply, Request, Vocabulary
+from punchcard.errors import PunchcardError, SchemaError, ToolError
+from punchcard.formats import ToolFormat, detect_format, get_format
+from punchcard.formats.base import Frame
+from punchcard.formats.grammar import Answers, Begun
+from punchcard.formats.parser import OutputParser
+from punchcard.prompts import readable, safe_prompt, tokenize_prompt
 from punchcard.tools import Tool
 
-# More calls than this in one answer are a loop, not a plan.
-MAX_CALLS = 8
+if TYPE_CHECKING:
+    from punchcard._core import CompiledGrammar
+    from punchcard.compiler import GrammarCompiler
+    from punchcard.tokenizers.info import TokenizerInfo
 
 
-@dataclass
-class Turn:
-    """What a model answered: its ``text`` (prose, without the calls), its ``calls``, and whether it came to an end
-    (``finished``) before its tokens ran out."""
+class Speaker:
+    """A model's vocabulary as its family uses it: marks that are one token are special, and so is what ends an answer.
 
-    text: str = ""
-    calls: list[Call] = field(default_factory=list)
-    finished: bool = True
-
-
-def free_turn(decoder: Decoder, tool_format: ToolFormat) -> Turn:
-    """The model answers as it likes, and its answer is parsed."""
-    stretch = decoder.free()
-    text, calls = tool_format.parse(stretch.text)
-    return Turn(text, calls, finished=stretch.ended != "length")
-
-
-def grammar_turn(
-    decoder: Decoder, tool_format: ToolFormat, tools: Sequence[Tool], candidates: Sequence[Tool] | None = None
-) -> Turn:
-    """The model answers in prose, or begins calls and has them written under the grammar.
-
-    ``candidates``: where given, there is no prose; the answer is a section whose first call is of one of these tools,
-    an empty section if there are none. Raises `SchemaError` if a tool's arguments cannot be compiled.
+    Attributes:
+        tool_format: the family.
+        tokens: the marks that are one token.
+        stop_token_ids: tokens that end an answer.
     """
-    if candidates is None:
-        return _prose_turn(decoder, tool_format, tools)
-    turn = Turn()
-    if candidates:
-        decoder.give(tool_format.opener, special=True)
-        _write_calls(decoder, tool_format, candidates, tools, turn)
-    elif tool_format.empty is not None:
-        decoder.give(tool_format.empty, special=True)
-    return turn
+
+    def __init__(self, model: Vocabulary, tool_format: ToolFormat) -> None:
+        self.tool_format = tool_format
+        info = model.tokenizer_info
+        special = set(info.special_token_ids)
+        ids = {token: i for i, token in enumerate(info.tokens) if token[:1] in _MARKS and (i in special or len(token) > 2)}
+        found = {mark: ids[mark.encode()] for mark in tool_format.markers if mark.encode() in ids}
+        # A piece of text that happens to be spelled like a beginning of a tag is none of the family's marks.
+        found = {mark: i for mark, i in found.items() if i in special or not mark[-1].isalnum()}
+        stops = {ids[stop.encode()] for stop in tool_format.stop if stop.encode() in ids}
+        self.tokens = frozenset(found)
+        self.stop_token_ids = frozenset(stops | set(model.eos_token_ids))
+        specials = special | set(found.values()) | self.stop_token_ids
+        known = specials <= special and self.stop_token_ids <= set(info.eos_token_ids)
+        self.info: TokenizerInfo = (
+            info
+            if known
+            else info.replace(eos_token_ids=sorted(self.stop_token_ids), special_token_ids=sorted(specials))
+        )
+        self.thinks = [frame for frame in tool_format.reasoning if self._knows(frame, model.chat_template)]
+
+    @cached_property
+    def compiler(self) -> GrammarCompiler:
+        from punchcard.compiler import GrammarCompiler
+
+        return GrammarCompiler(self.info)
+
+    def _knows(self, frame: Frame, template: str | None) -> bool:
+        """Whether the model was made to think: its vocabulary or its template have the mark."""
+        mark = frame.begin.strip()
+        return any(token in mark for token in self.tokens) or mark in (template or "")
+
+    @classmethod
+    def of(cls, model: Vocabulary, tool_format: ToolFormat | str | None = None) -> Speaker:
+        """The one of a model, made once. ``tool_format``: where the one that is detected is wrong."""
+        if isinstance(tool_format, str):
+            tool_format = get_format(tool_format)
+        if tool_format is None:
+            tool_format = detected_format(model)
+        speakers = _speakers.setdefault(model, {})
+        if tool_format.name not in speakers or speakers[tool_format.name].tool_format is not tool_format:
+            speakers[tool_format.name] = cls(model, tool_format)
+        return speakers[tool_format.name]
 
 
-def _prose_turn(decoder: Decoder, tool_format: ToolFormat, tools: Sequence[Tool]) -> Turn:
-    """The model answers as it likes, until it begins a call."""
-    trigger = decoder.model.tokenize(tool_format.trigger, parse_special=True)
-    drift = re.compile(tool_format.drift_pattern(tool.name for tool in tools)) if tools else None
-    begun = ""
-
-    def call_begins(tokens: Sequence[int]) -> bool:
-        nonlocal begun
-        # Where the trigger is one token, the same characters spelled by others are prose.
-        tail = decoder.spell(tokens[-len(trigger) - 8 :])
-        if tokens[-1] == trigger[0] if len(trigger) == 1 else tool_format.trigger in tail:
-            begun = "trained"
-        elif drift is not None and drift.match(decoder.spell(tokens)):
-            begun = "drifted"
-        return bool(begun)
-
-    stretch = decoder.free(until=call_begins if tools else None)
-    turn = Turn(stretch.text.strip(), finished=stretch.ended != "length")
-    if begun == "trained":
-        prose = stretch.text.rpartition(tool_format.trigger)[0]
-        _keep(decoder, stretch, prose)
-        turn.text = prose.strip()
-        decoder.give(tool_format.opener, special=True)
-        _write_calls(decoder, tool_format, tools, tools, turn)
-    elif begun == "drifted" and drift is not None:
-        turn.text = ""
-        _write_drifted_calls(decoder, tool_format, drift, stretch, tools, turn)
-    return turn
+_MARKS = (b"<", b"[", b"]", "｜".encode()[:1], b":")
+_speakers: weakref.WeakKeyDictionary[Any, dict[str, Speaker]] = weakref.WeakKeyDictionary()
+_detected: weakref.WeakKeyDictionary[Any, ToolFormat] = weakref.WeakKeyDictionary()
 
 
-def _write_drifted_calls(
-    decoder: Decoder,
-    tool_format: ToolFormat,
-    drift: re.Pattern[str],
-    stretch: Stretch,
-    tools: Sequence[Tool],
-    turn: Turn,
-) -> None:
-    """Writes calls into ``turn`` where the model frames them in its own way, in which it goes on best. ``stretch``
-    ends with the beginning of the first call."""
-    names = {tool.name: tool for tool in tools}
-    while match := drift.match(stretch.text):
-        if match["name"] is None:
-            return  # the model asks for a function that there is not: to call another one would be worse than none
-        _keep(decoder, stretch, match["frame"])
-        written = _write_call(decoder, tool_format, [names[match["name"]]], turn)
-        if not written or len(turn.calls) == MAX_CALLS:
-            return
-
-        def settled(tokens: Sequence[int]) -> bool:
-            # Either another call begins, or what follows is the end of the frame.
-            text = decoder.spell(tokens)
-            return drift.match(text) is not None or text.strip(" \n,")[:1] not in ("", "{")
-
-        stretch = decoder.free(until=settled)
+def detected_format(model: Vocabulary) -> ToolFormat:
+    """The tool format of a model, by its template, its tokens and its name."""
+    if model not in _detected:
+        tokens = {token.decode("utf-8", "replace") for token in model.tokenizer_info.tokens if len(token) > 4}
+        _detected[model] = detect_format(model.chat_template, model.name, tokens)
+    return _detected[model]
 
 
-def _keep(decoder: Decoder, stretch: Stretch, text: str) -> None:
-    """Takes back what the stretch wrote after ``text``."""
-    kept = len(stretch.tokens)
-    while kept and len(decoder.spell(stretch.tokens[:kept])) > len(text):
-        kept -= 1
-    decoder.retract(len(stretch.tokens) - kept)
-    # A token that reaches beyond the text went with the rest; what belonged to the text is written again.
-    decoder.give(text[len(decoder.spell(stretch.tokens[:kept])) :])
+@dataclass(frozen=True)
+class Plan:
+    """How a request is to be answered.
+
+    Attributes:
+        prompt: the token ids before the answer.
+        grammar: what the answer may be; `None` where it may be anything.
+        stop_token_ids: tokens that end it.
+        left_out: tools that cannot be offered, and why (see `Request.skip_tools`).
+        speaker: the vocabulary as the grammar sees it.
+    """
+
+    prompt: list[int]
+    grammar: CompiledGrammar | None
+    stop_token_ids: frozenset[int]
+    speaker: Speaker
+    tools: Sequence[Tool] = ()
+    left_out: dict[str, PunchcardError] = field(default_factory=dict)
+    begun: Begun = "nothing"
+    prefilled: bool = False
+
+    def parser(self) -> TurnParser:
+        """A parser for the tokens of the answer."""
+        return TurnParser(self)
 
 
-def _write_calls(
-    decoder: Decoder, tool_format: ToolFormat, first: Sequence[Tool], tools: Sequence[Tool], turn: Turn
-) -> None:
-    """Writes the rest of a section of calls, after its opener, into ``turn``."""
-    closing = decoder.model.tokenize(tool_format.section_end, parse_special=True)[:1] or decoder.model.eos_token_ids
-    another = decoder.model.tokenize(tool_format.separator, parse_special=True)[:1]
-    candidates = first
-    while _write_call(decoder, tool_format, candidates, turn):
-        if len(turn.calls) == MAX_CALLS or decoder.remaining <= 0:
-            return
-        decoder.give(tool_format.end, special=True)
-        if decoder.choose([another, closing]) == 1:
-            return
-        decoder.give(tool_format.separator + tool_format.begin, special=True)
-        candidates = tools
+def plan(
+    model: Vocabulary,
+    request: Request,
+    tool_format: ToolFormat | str | None = None,
+    *,
+    focus: Tool | None = None,
+    **variables: Any,
+) -> Plan:
+    """What to begin with, and what to let through, to have ``request`` answered.
+
+    ``tool_format``: where the one that is detected is wrong; ``focus``: see `render_prompt`; ``variables``: further
+    ones for the chat template.
+
+    Raises `ToolError` if a tool cannot be offered in the format, `SchemaError` (with the field ``tool``) if its
+    arguments cannot be compiled, `ModelError` if the template cannot be rendered.
+    """
+    speaker = Speaker.of(model, tool_format)
+    form = speaker.tool_format
+    callable_tools = [] if request.tool_choice == "none" else _allowed(request)
+    left_out: dict[str, PunchcardError] = {}
+    if request.skip_tools:
+        left_out = {tool.name: error for tool in callable_tools if (error := _fault(speaker, tool)) is not None}
+        callable_tools = [tool for tool in callable_tools if tool.name not in left_out]
+    if request.tool_choice == "required" and not callable_tools:
+        raise ToolError("A call is required, but there is no tool to call", hint="Give a tool, or another tool_choice")
+    shown = [tool for tool in request.tools if tool.name not in left_out]
+    text = safe_prompt(
+        model, form, request.messages, shown, focus=focus, reasoning=request.reasoning, **variables
+    )
+    begun, prefilled, more = _begun(speaker, readable(text), request.reasoning)
+    prompt = tokenize_prompt(model, text + more)
+    grammar = None
+    if request.constrained:
+        answers = Answers(
+            form,
+            callable_tools,
+            tokens=speaker.tokens,
+            begun=begun,
+            prefilled=prefilled,
+            calls="must" if request.tool_choice == "required" else "may",
+            most_calls=request.max_calls if request.parallel else 1,
+            answer=request.answer,
+            thoughts=_thoughts(speaker, request.reasoning),
+        )
+        grammar = _compiled(speaker, answers)
+    return Plan(prompt, grammar, speaker.stop_token_ids, speaker, request.tools, left_out, begun, prefilled)
 
 
-def _write_call(decoder: Decoder, tool_format: ToolFormat, candidates: Sequence[Tool], turn: Turn) -> bool:
-    """Writes one call into ``turn``. False if it was cut off, or is there already."""
-    stretch = decoder.constrained(GrammarMatcher(compile_calls(decoder.model, tool_format, candidates)))
-    if stretch.ended == "length":
-        turn.finished = False
-        return False
-    written = json.loads(stretch.text)
-    call = Call(written["name"], written["arguments"])
-    if call in turn.calls:
-        return False  # the model repeats itself: nothing new will come
-    turn.calls.append(call)
-    return True
+def _allowed(request: Request) -> list[Tool]:
+    if request.allowed is None:
+        return list(request.tools)
+    known = {tool.name: tool for tool in request.tools}
+    for name in request.allowed:
+        if name not in known:
+            raise ToolError(f"There is no tool {name}", hint=f"Known are {', '.join(known) or 'none'}", tool=name)
+    return [known[name] for name in dict.fromkeys(request.allowed)]
+
+
+def _compiled(speaker: Speaker, answers: Answers) -> CompiledGrammar:
+    try:
+        return speaker.compiler.compile(answers.grammar())
+    except PunchcardError as error:
+        for tool in answers.tools:
+            # Alone, each tool is blamed for its own schema, at its own pointers.
+            if (own := _fault(speaker, tool)) is not None:
+                raise own from error
+        raise
+
+
+def _fault(speaker: Speaker, tool: Tool) -> PunchcardError | None:
+    """Why a tool cannot be offered."""
+    try:
+        speaker.compiler.compile_json_schema(tool.parameters)
+        speaker.compiler.compile(Answers(speaker.tool_format, [tool], tokens=speaker.tokens, calls="must").grammar())
+    except SchemaError as error:
+        fields = {**error.fields, "tool": tool.name}
+        return type(error)(f"The arguments of {tool.name}: {error.message}", hint=error.hint, **fields)
+    except ToolError as error:
+        return error
+    except PunchcardError as error:
+        error.fields["tool"] = tool.name
+        return error
+    return None
+
+
+def _begun(speaker: Speaker, prompt: str, reasoning: bool | None) -> tuple[Begun, bool, str]:
+    """What the prompt has begun, whether it ends with `ToolFormat.prefill`, and what is to be added to it."""
+    form = speaker.tool_format
+    tail = prompt.rstrip()
+    for frame in form.reasoning:
+        if frame.begin.strip() and tail.endswith(frame.begin.strip()):
+            if reasoning is False:  # a model that always thinks, and is asked not to
+                return "thought", False, frame.end
+            return "reasoning", False, ""
+        if frame.end.strip() and tail.endswith(frame.end.strip()):
+            return "thought", False, ""
+    for frame in form.text:
+        if frame.begin.strip() and tail.endswith(frame.begin.strip()):
+            return "text", False, ""
+    return "nothing", bool(form.prefill) and tail.endswith(form.prefill), ""
+
+
+def _thoughts(speaker: Speaker, reasoning: bool | None) -> Literal["must", "may", "none"]:
+    if not speaker.thinks or reasoning is False:
+        return "none"
+    return "must" if reasoning else "may"
+
+
+class TurnParser:
+    """Reads the tokens of an answer as they are picked; see `OutputParser`."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._parser = OutputParser(
+            plan.speaker.tool_format,
+            plan.tools,
+            tokens=plan.speaker.tokens,
+            begun=plan.begun,
+            prefilled=plan.prefilled,
+        )
+        self._pieces = plan.speaker.info.tokens
+        self._special = frozenset(plan.speaker.info.special_token_ids)
+        self._stops = plan.stop_token_ids
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def feed(self, token_id: int) -> list[Delta]:
+        """Goes on with a token. Returns what is new; a token that ends the answer adds nothing."""
+        if token_id in self._stops:
+            return []
+        piece = self._pieces[token_id] if token_id < len(self._pieces) else b""
+        if token_id in self._special:
+            rest = self._decoder.decode(b"", final=True)
+            self._decoder.reset()
+            deltas = self._parser.feed(rest) if rest else []
+            return deltas + self._parser.feed(piece.decode("utf-8", "replace"), special=True)
+        text = self._decoder.decode(piece)
+        return self._parser.feed(text) if text else []
+
+    def feed_all(self, token_ids: Iterable[int]) -> list[Delta]:
+        """Goes on with several tokens."""
+        return [delta for token_id in token_ids for delta in self.feed(token_id)]
+
+    def finish(self, ended: Literal["stop", "length"] = "stop") -> list[Delta]:
+        """Ends the answer: at its end, or cut off. Returns what is left."""
+        rest = self._decoder.decode(b"", final=True)
+        return (self._parser.feed(rest) if rest else []) + self._parser.finish(ended)
+
+    @property
+    def reply(self) -> Reply:
+        """What was read so far; complete when `finish` was called."""
+        return self._parser.reply
+
+    @property
+    def repeated(self) -> bool:
+        """Whether the model has just written a call that it had written before."""
+        return self._parser.repeated

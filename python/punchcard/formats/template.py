@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NoReturn
@@ -30,12 +31,16 @@ def render_template(
     tools: Sequence[dict[str, Any]] | None,
     *,
     add_generation_prompt: bool = True,
+    **variables: Any,
 ) -> str:
     """The prompt that a chat template makes of messages and OpenAI-style tool definitions, up to where the answer
-    begins. Without a template, ChatML. Raises `ModelError` if it cannot be rendered."""
+    begins. Without a template, ChatML. ``variables``: what else it may ask for, such as ``enable_thinking``.
+
+    Raises `ModelError` if it cannot be rendered.
+    """
     try:
         return _compile(template or _CHATML).render(
-            messages=messages, tools=tools, add_generation_prompt=add_generation_prompt
+            messages=messages, tools=tools, add_generation_prompt=add_generation_prompt, **variables
         )
     except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
         raise ModelError(f"The model's chat template cannot be rendered: {error}") from error
@@ -48,12 +53,21 @@ def _compile(template: str) -> jinja2.Template:
     environment.filters["tojson"] = _tojson
     environment.globals["raise_exception"] = _raise
     environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+    # Where the answers are that a model is trained on is nothing to a prompt.
+    template = re.sub(r"(\{%[-+]?\s*)generation(\s*[-+]?%\})", r"\1if true\2", template)
+    template = re.sub(r"(\{%[-+]?\s*)endgeneration(\s*[-+]?%\})", r"\1endif\2", template)
     return environment.from_string(template)
 
 
-def _tojson(value: Any, indent: int | None = None) -> str:
+def _tojson(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
     # Jinja's own filter escapes for HTML, which models have not seen.
-    return json.dumps(value, ensure_ascii=False, indent=indent)
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
 def _raise(message: str) -> NoReturn:

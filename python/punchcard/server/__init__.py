@@ -8,7 +8,7 @@
 - `protocol`: the bodies, and what they mean to a model;
 - `service`: admission, preparation in threads;
 - `scheduler`, `slots`, `batching`: one thread that writes all answers side by side;
-- `writer`, `stops`: one answer, token by token.
+- `planning`, `writer`: one answer, token by token.
 """
 
 from __future__ import annotations

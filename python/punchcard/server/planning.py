@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import codecs
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from punchcard._core import CompiledGrammar
 from punchcard.chat import Delta, Reply, Request
+from punchcard.compiler import GrammarCompiler
 from punchcard.grammar import Grammar
-from punchcard.model_grammars import compiler_of
-from punchcard.server._planning import plan
+from punchcard.limits import Limits
 from punchcard.server.batching import BatchModel
+from punchcard.turn import Plan as TurnPlan
+from punchcard.turn import Speaker, plan
 
 
 class Parser(Protocol):
-    """Reads an answer token by token."""
+    """Reads an answer token by token; `punchcard.turn.TurnParser` is one."""
 
-    reply: Reply
-    repeated: bool
-
+    @property
+    def reply(self) -> Reply: ...
+    @property
+    def repeated(self) -> bool: ...
     def feed(self, token_id: int) -> list[Delta]: ...
     def finish(self, ended: Literal["stop", "length"]) -> list[Delta]: ...
 
@@ -45,20 +49,69 @@ class Completion:
     answer: Grammar | None = None
 
 
+def limit_grammars(model: BatchModel, limits: Limits) -> None:
+    """Has the grammars of all plans for ``model`` compiled within ``limits`` from now on."""
+    speaker = Speaker.of(model)
+    speaker.compiler = GrammarCompiler(speaker.info, limits=limits)
+
+
 def make_plan(model: BatchModel, asked: Request | Completion) -> Plan:
     """Renders the prompt and compiles the grammar, which may take long. Safe to be called in many threads.
 
     Raises `PunchcardError` if the request cannot be met.
     """
     if isinstance(asked, Request):
-        return plan(model, asked)
+        planned = plan(model, asked)
+        return planned if asked.tools and asked.tool_choice != "none" else _WithoutCalls(planned)
     prompt = asked.prompt
     if isinstance(prompt, str):
         # An empty text is no beginning: there are no logits after nothing.
         first = [] if model.bos_token_id is None else [model.bos_token_id]
         prompt = first + model.tokenize(prompt, parse_special=True) or model.eos_token_ids[:1]
-    compiled = None if asked.answer is None else compiler_of(model).compile(asked.answer)
-    return _TextPlan(list(prompt), compiled, frozenset(model.eos_token_ids), model.tokenizer_info.tokens)
+    speaker = Speaker.of(model)
+    compiled = None if asked.answer is None else speaker.compiler.compile(asked.answer)
+    return _TextPlan(list(prompt), compiled, speaker.stop_token_ids, speaker.info.tokens)
+
+
+class _WithoutCalls:
+    """A plan for an answer that may not call anything. A model that has seen calls may write one all the same."""
+
+    def __init__(self, planned: TurnPlan) -> None:
+        self._planned = planned
+        self.prompt = planned.prompt
+        self.grammar = planned.grammar
+        self.stop_token_ids = planned.stop_token_ids
+
+    def parser(self) -> Parser:
+        return _WordsOnly(self._planned.parser())
+
+
+class _WordsOnly:
+    """Tells calls as text."""
+
+    def __init__(self, parser: Parser) -> None:
+        self._parser = parser
+        self._open = False
+        self.reply = Reply()
+        self.repeated = False
+
+    def feed(self, token_id: int) -> list[Delta]:
+        return [self._words(delta) for delta in self._parser.feed(token_id)]
+
+    def finish(self, ended: Literal["stop", "length"]) -> list[Delta]:
+        deltas = [self._words(delta) for delta in self._parser.finish(ended)]
+        self.reply.finish = ended
+        return [*deltas, Delta("text", "}")] if self._open else deltas
+
+    def _words(self, delta: Delta) -> Delta:
+        if delta.kind not in ("call", "arguments"):
+            return delta
+        text = delta.text
+        if delta.kind == "call":
+            begun = "}\n" if self._open else ""
+            text = f'{begun}{{"name": {json.dumps(delta.text)}, "arguments": '
+            self._open = True
+        return Delta("text", text)
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from punchcard import GrammarCompiler, allocate_token_bitmask
+from punchcard import allocate_token_bitmask
 from punchcard.chat import Request, Sampling
 from punchcard.errors import ContextLengthError, ModelError
 from punchcard.generation import Model
-from punchcard.model_grammars import set_compiler
 from punchcard.server.batching import BatchModel, batch_model
 from punchcard.server.errors import BadRequest, Busy, NotFound, Overdue, Unavailable
 from punchcard.server.metrics import Metrics
 from punchcard.server.options import ServerOptions
-from punchcard.server.planning import Completion, make_plan
+from punchcard.server.planning import Completion, limit_grammars, make_plan
 from punchcard.server.scheduler import Job, Scheduler, Update
 from punchcard.server.writer import Writer
 
@@ -140,7 +139,7 @@ class Service:
         self.model_name = options.model_name or self.model.name
         self.created = int(time.time())
         self.metrics = Metrics()
-        set_compiler(self.model, GrammarCompiler(self.model.tokenizer_info, limits=options.limits))
+        limit_grammars(self.model, options.limits)
         self.slots = min(options.slots, most or options.slots)
         self.scheduler = Scheduler(
             self.model,

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from punchcard._core import GrammarMatcher
+from punchcard._core import CompiledGrammar, GrammarMatcher
 from punchcard.chat import Delta, Sampling
-from punchcard.errors import MatcherError
+from punchcard.errors import BudgetError, MatcherError
 from punchcard.sampling import Sampler
 from punchcard.server.planning import Plan
-from punchcard.server.stops import StopTexts
+from punchcard.stopping import StopTexts
 
 # Text that must follow is taken in pieces, so that a step stays short for those who share it.
 _FORCED_CHARACTERS = 256
@@ -51,8 +51,8 @@ class Writer:
         sampling: how tokens are picked. ``max_new_tokens`` must fit the model's context after the prompt.
         tokenize: the model's, for text that must follow.
         logprobs: how many alternatives are told for each token; `None` for no log probabilities.
-        complete: the answer is under a grammar as a whole (not text in which calls may come), and then it is complete
-            within ``max_new_tokens``.
+        complete: the answer is under a grammar as a whole (not text in which calls may come), and is then complete
+            within ``max_new_tokens``, if any complete answer is known beforehand.
 
     Raises `BudgetError` if a complete answer does not fit ``max_new_tokens``.
     """
@@ -68,9 +68,7 @@ class Writer:
     ) -> None:
         self.matcher: GrammarMatcher | None = None
         if plan.grammar is not None:
-            self.matcher = GrammarMatcher(
-                plan.grammar, max_rollback_tokens=0, token_budget=sampling.max_new_tokens if complete else None
-            )
+            self.matcher = _matcher(plan.grammar, sampling.max_new_tokens if complete else None)
         self.ends = plan.stop_token_ids
         self.finish: Finish | None = None
         self.tokens = 0
@@ -108,11 +106,8 @@ class Writer:
 
     def end(self, ended: Literal["stop", "length"]) -> None:
         """Ends the answer."""
-        deltas = self._parser.finish(ended)
-        self._tell(deltas)
-        if self._stops.found is None and (held := self._stops.flush()):
-            self._written.deltas.append(Delta("text", held))
-        self.finish = "stop" if self._stops.found is not None else self._parser.reply.finish
+        self._written.deltas += self._stops.finish(self._parser.finish(ended))
+        self.finish = "stop" if self._stops.found else self._parser.reply.finish
 
     def written(self) -> Written:
         """What came since the last call."""
@@ -123,24 +118,12 @@ class Writer:
         self.tokens += 1
         deltas = self._parser.feed(token)
         self.reasoning_tokens += bool(deltas) and all(delta.kind == "reasoning" for delta in deltas)
-        self._tell(deltas)
-        if self._stops.found is not None or self._parser.repeated:
+        self._written.deltas += self._stops.pass_on(deltas)
+        if self._stops.found or self._parser.repeated:
             self.end("stop")
         elif self.tokens >= self._limit:
             budgeted = self.matcher is not None and self.matcher.budget_left is not None
             self.end("stop" if budgeted and self.matcher and self.matcher.is_accepting() else "length")
-
-    def _tell(self, deltas: Sequence[Delta]) -> None:
-        for delta in deltas:
-            if self._stops.found is not None:
-                return
-            if delta.kind != "text":
-                # What was held back stood before this.
-                if held := self._stops.flush():
-                    self._written.deltas.append(Delta("text", held))
-                self._written.deltas.append(delta)
-            elif text := self._stops.feed(delta.text):
-                self._written.deltas.append(Delta("text", text))
 
     def _forced(self) -> list[int]:
         """Takes the tokens, but for the last one, of the text that must follow (`punchcard.generation` says why)."""
@@ -159,6 +142,16 @@ class Writer:
             if self.finish:
                 break
         return taken
+
+
+def _matcher(grammar: CompiledGrammar, budget: int | None) -> GrammarMatcher:
+    try:
+        return GrammarMatcher(grammar, max_rollback_tokens=0, token_budget=budget)
+    except BudgetError as error:
+        if error.fields.get("minimum") is not None:
+            raise
+        # No complete answer is known, so none can be promised. The answer is cut off where its tokens run out.
+        return GrammarMatcher(grammar, max_rollback_tokens=0)
 
 
 def _logprob(logits: NDArray[np.float32], token: int, alternatives: int) -> TokenLogprob:

@@ -24,7 +24,8 @@ from .expressions import (
     text_without,
     token,
 )
-from .styles import STYLES, parameters
+from .parameters import parameters
+from .styles import STYLES
 
 #: As many as an expression counts to.
 _Count = Annotated[NonNegativeInt, Field(le=2**31 - 1)]

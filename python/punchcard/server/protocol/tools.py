@@ -128,7 +128,8 @@ def read_tools(
             f"Known are {', '.join(sorted(known))}" if known else "Give tools",
         )
     required(bool(made) or mode != "required", "tool_choice wants a call, but there are no tools", "tool_choice")
-    return Choice(tuple(made), mode if made else "none", names)
+    # Tools that may not be called are not shown to the model: it would call them all the same.
+    return Choice(tuple(made), mode, names) if made and mode != "none" else Choice((), "none", None)
 
 
 def _name(function: NamedFunction | FlatNamedFunction) -> str:

@@ -1,0 +1,101 @@
+"""Answers to requests from a model that computes logits: planning, decoding and reading put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from punchcard._core import GrammarMatcher
+from punchcard.chat import Delta, Reply, Request, Sampling
+from punchcard.formats import ToolFormat
+from punchcard.generation import Decoder, Model, Statistics
+from punchcard.sampling import Sampler
+from punchcard.stopping import StopTexts
+from punchcard.tools import Tool
+from punchcard.turn import Plan, Speaker, plan
+
+
+class StepChat:
+    """A `Chat` over a `Model`. ``tool_format``: a format or its name, where the one that is detected is wrong."""
+
+    def __init__(self, model: Model, tool_format: ToolFormat | str | None = None) -> None:
+        self.model = model
+        self.name = model.name
+        self.tool_format = Speaker.of(model, tool_format).tool_format
+
+    def respond(
+        self,
+        request: Request,
+        sampling: Sampling = Sampling(),
+        *,
+        on_delta: Callable[[Delta], None] | None = None,
+        sampler: Sampler | None = None,
+        focus: Tool | None = None,
+        statistics: Statistics | None = None,
+        **variables: Any,
+    ) -> Reply:
+        """The answer to ``request``; ``on_delta`` is told of each piece of it.
+
+        ``sampler``: one to go on with, instead of a new one made from ``sampling``; ``focus``: see `render_prompt`;
+        ``statistics``: is added to, also where the answer is interrupted; ``variables``: for the chat template.
+
+        A model that writes a call that it has written before is stopped there: it repeats itself.
+
+        Raises what `plan` raises, and `ContextLengthError` if the prompt leaves no room. Ctrl-C raises `Interrupted`.
+        """
+        planned = plan(self.model, request, self.tool_format, focus=focus, **variables)
+        decoder = Decoder(
+            self.model,
+            planned.prompt,
+            sampler=sampler or sampling_sampler(sampling),
+            max_new_tokens=sampling.max_new_tokens,
+            stop_token_ids=planned.stop_token_ids,
+        )
+        reader = _Reader(planned, sampling.stop, on_delta)
+        try:
+            if planned.grammar is None:
+                stretch = decoder.free(until=reader.take)
+            else:
+                stretch = decoder.constrained(GrammarMatcher(planned.grammar), until=reader.take)
+        finally:
+            if statistics is not None:
+                statistics.add(decoder.statistics)
+        reply = reader.finish("length" if stretch.ended == "length" else "stop")
+        reply.confidence = decoder.confidence
+        reply.statistics = decoder.statistics
+        return reply
+
+
+class _Reader:
+    """Takes the tokens of an answer to its parser, and the deltas to whoever listens."""
+
+    def __init__(self, planned: Plan, stop: Sequence[str], on_delta: Callable[[Delta], None] | None) -> None:
+        self._parser = planned.parser()
+        self._stop = StopTexts(stop)
+        self._on_delta = on_delta
+        self._read = 0
+
+    def take(self, tokens: Sequence[int]) -> bool:
+        """Reads what is new of ``tokens``. Whether the answer ends here."""
+        for token in tokens[self._read :]:
+            self._tell(self._stop.pass_on(self._parser.feed(token)))
+        self._read = len(tokens)
+        return self._stop.found or self._parser.repeated
+
+    def finish(self, ended: Literal["stop", "length"]) -> Reply:
+        self._tell(self._stop.finish(self._parser.finish(ended)))
+        reply = self._parser.reply
+        if self._parser.repeated:
+            reply.calls.pop()
+        self._stop.cut(reply)
+        return reply
+
+    def _tell(self, deltas: list[Delta]) -> None:
+        if self._on_delta is not None:
+            for delta in deltas:
+                self._on_delta(delta)
+
+
+def sampling_sampler(sampling: Sampling) -> Sampler:
+    """The sampler that ``sampling`` describes."""
+    return Sampler(sampling.temperature, top_k=sampling.top_k, top_p=sampling.top_p, seed=sampling.seed)

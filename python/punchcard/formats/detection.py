@@ -1,0 +1,45 @@
+"""Which family is a model of? By its chat template, the tokens of its vocabulary, and its name."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from difflib import get_close_matches
+
+from punchcard.errors import PunchcardError
+from punchcard.formats.base import ToolFormat
+from punchcard.formats.families import FORMATS
+
+#: Where nothing tells the family: the most common format.
+_DEFAULT = "qwen_json"
+
+
+def detect_format(chat_template: str | None, model_name: str = "", tokens: Container[str] = ()) -> ToolFormat:
+    """The format of a model: the one with the most evidence.
+
+    ``chat_template``: counts most, as it says what the model was trained to read; ``tokens``: the names of its special
+    and added tokens; ``model_name``: counts least, since anybody may name a file.
+    """
+    scores = {name: _evidence(entry, chat_template or "", model_name.lower(), tokens) for name, entry in FORMATS.items()}
+    best = max(scores, key=lambda name: scores[name])
+    return FORMATS[best if any(scores[best]) else _DEFAULT]
+
+
+def get_format(name: str) -> ToolFormat:
+    """A format by its name. Raises `PunchcardError` for an unknown one."""
+    try:
+        return FORMATS[name]
+    except KeyError:
+        close = get_close_matches(name, FORMATS, 3)
+        known = f"Did you mean {' or '.join(close)}?" if close else f"Known are {', '.join(FORMATS)}"
+        raise PunchcardError(f"There is no tool format {name!r}", hint=known) from None
+
+
+def _evidence(entry: ToolFormat, template: str, name: str, tokens: Container[str]) -> tuple[int, int, int]:
+    """Characters of the template, of tokens and of the name that tell of the family."""
+    marks = entry.detection
+    in_template = max(
+        (sum(map(len, texts)) for texts in marks.template if all(text in template for text in texts)), default=0
+    )
+    in_tokens = sum(len(token) for token in marks.tokens if token in tokens)
+    in_name = max((len(part) for part in marks.names if part in name), default=0)
+    return in_template, in_tokens, in_name

@@ -1,0 +1,346 @@
+"""Reads answers, whole or piece by piece: thoughts, text and calls.
+
+The parser is a coroutine over the text so far. It asks for more where what it has could go on in more than one way, and
+looks at nothing twice that it has settled, so an answer that comes token by token costs no more than a whole one, and
+is read the same however it is cut. It takes more than a grammar would let through: white space around marks, other
+orders and names of members, lists and single objects alike, Python's words, missing ends. It loses no text: what looks
+like a call and is none is text.
+
+Marks that are one token of the vocabulary are known by being this token (see `punchcard.formats.patterns`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Generator, Iterable, Mapping
+from typing import Any, Literal, TypeAlias
+
+import regex
+
+from punchcard.chat import Call, Delta, PartialCall, Reply
+from punchcard.formats.arguments import (
+    Tell,
+    decode_json,
+    read_members,
+    read_pythonic,
+    read_relaxed,
+    strict_json,
+)
+from punchcard.formats.base import NAME, Json, ToolFormat
+from punchcard.formats.grammar import Begun
+from punchcard.formats.patterns import GROUPS, NEVER, any_of, patterns_of
+from punchcard.formats.source import Source, Wait
+from punchcard.tools import Tool
+
+Reading: TypeAlias = Generator[Wait, None, Any]
+_Kind: TypeAlias = Literal["text", "reasoning"]
+
+
+class OutputParser:
+    """Reads one answer of a model of this family.
+
+    ``tools``: those of the request, for the types of their arguments; ``tokens``: the markers that come as tokens, by
+    `feed` with ``special=True``. Without any, marks are found in text. ``begun``, ``prefilled``: see `Answers`.
+
+    Attributes:
+        reply: what was read so far; complete when `finish` was called.
+    """
+
+    def __init__(
+        self,
+        tool_format: ToolFormat,
+        tools: Iterable[Tool] = (),
+        *,
+        tokens: Collection[str] = (),
+        begun: Begun = "nothing",
+        prefilled: bool = False,
+    ) -> None:
+        self.reply = Reply()
+        self._format = tool_format
+        self._tools = {tool.name: tool for tool in tools}
+        marks = tuple(marker for marker in tool_format.markers if marker in tokens)
+        self._patterns = patterns_of(tool_format, marks, tuple(self._tools))
+        self._source = Source({ord(code): mark for mark, code in self._patterns.codes.items()})
+        self._deltas: list[Delta] = []
+        self._space = ""  # read, and perhaps no more than a frame
+        self._open: PartialCall | None = None
+        self._reading: Reading | None = self._answer(begun)
+        if prefilled:
+            self._source.append(tool_format.prefill)
+        self._resume()
+
+    def feed(self, text: str, *, special: bool = False) -> list[Delta]:
+        """Goes on with a piece of the answer; ``special``: it is the name of a special token. Returns what is new."""
+        mark = self._patterns.codes.get(text) if special else None
+        self._source.append(mark or text)
+        self._resume()
+        return self._taken()
+
+    def finish(self, ended: Literal["stop", "length"] = "stop") -> list[Delta]:
+        """Ends the answer: at its end, or cut off. Returns what is left."""
+        self._source.close()
+        self._resume()
+        self.reply.finish = "length" if ended == "length" else "calls" if self.reply.calls else "stop"
+        return self._taken()
+
+    @property
+    def repeated(self) -> bool:
+        """Whether the last call is the same as an earlier one: a model that repeats itself will say nothing new."""
+        *earlier, last = [(call.name, call.arguments) for call in self.reply.calls] or [None]
+        return last in earlier
+
+    def _resume(self) -> None:
+        if self._reading is not None:
+            try:
+                next(self._reading)
+            except StopIteration:
+                self._reading = None
+
+    def _taken(self) -> list[Delta]:
+        taken, self._deltas = self._deltas, []
+        return taken
+
+    # What an answer consists of.
+
+    def _answer(self, begun: Begun) -> Reading:
+        source, patterns = self._source, self._patterns
+        if begun == "reasoning":
+            yield from self._part("reasoning", any_of(*patterns.reasoning_ends))
+        elif begun == "text":
+            yield from self._part("text", patterns.text_ends[0])
+        parts = patterns.first_parts
+        while not (source.closed and source.at_end):
+            found = yield from source.match(parts)
+            parts = patterns.first_parts if found and found.lastgroup.startswith("think") else patterns.parts
+            if found is None:
+                yield from self._part("text", None)
+            elif found.lastgroup in ("calls", "drifted"):
+                if not (yield from self._calls(drifted=found.lastgroup == "drifted")):
+                    self._say("text", source.read(1))
+                    yield from self._part("text", None)
+            else:
+                self._frame(source, found)
+                if found.lastgroup.startswith("think"):
+                    yield from self._part("reasoning", patterns.reasoning_ends[int(found.lastgroup[5:])])
+                elif found.lastgroup.startswith("text"):
+                    yield from self._part("text", patterns.text_ends[int(found.lastgroup[4:])])
+        if not self.reply.calls and not self.reply.reasoning:
+            self._tell("text", self._space)  # white space belongs to a text that has nothing around it
+
+    def _frame(self, source: Source, found: Any) -> None:
+        """Reads past a mark. The white space around it is no text."""
+        source.read_past(found)
+        self._space = ""
+
+    def _part(self, kind: _Kind, end: Any) -> Reading:
+        """Text or thoughts, up to and with what ends them, or up to another part of the answer."""
+        source, patterns = self._source, self._patterns
+        if end is None:
+            pattern = patterns.later_parts
+        elif kind == "text" or self._format.calls_end_reasoning:
+            pattern = any_of(end, patterns.calls)
+        else:
+            pattern = end
+        while True:
+            found, settled = source.search(pattern)
+            self._say(kind, source.read(settled))
+            if found is not None:
+                if end is not None and (ended := (yield from source.match(end))) is not None:
+                    self._frame(source, ended)
+                return
+            if source.closed:
+                return
+            yield Wait()
+
+    def _say(self, kind: _Kind, said: str) -> None:
+        """Tells of text, but for white space at its end, which may be the frame of what comes. At the beginning of an
+        answer's text it is one, if thoughts or calls were there before."""
+        whole = self._space + self._source.decoded(said)
+        kept = whole.rstrip()
+        self._space = whole[len(kept) :]
+        so_far = self.reply.text if kind == "text" else self.reply.reasoning
+        if not so_far and (kind == "reasoning" or self.reply.reasoning or self.reply.calls):
+            kept = kept.lstrip()
+        self._tell(kind, kept)
+
+    def _tell(self, kind: _Kind, text: str) -> None:
+        if not text:
+            return
+        if kind == "text":
+            self.reply.text += text
+        else:
+            self.reply.reasoning += text
+        self._deltas.append(Delta(kind, text))
+
+    # Calls.
+
+    def _calls(self, *, drifted: bool) -> Reading:
+        """Calls, from their first mark on. False where what begins here is none; then nothing was read."""
+        source, patterns = self._source, self._patterns
+        opening, following, end = patterns.first_call, patterns.next_call, patterns.section_end
+        if drifted:
+            opening, following, end = patterns.drifted_call, patterns.next_drifted_call, NEVER
+        some = False
+        while (found := (yield from source.match(opening))) is not None:
+            source.record()
+            source.read_past(found)
+            if not (yield from self._call(found)):
+                source.restore()
+                break
+            some, opening = True, following
+            self._space = ""
+            if (yield from source.accept(end)) is not None:
+                break
+        else:
+            if some and self._format.is_object:
+                for ending in patterns.drift_ends if drifted else (_CLOSE_LIST,):
+                    yield from source.accept(ending)
+        return some
+
+    def _call(self, opened: Any) -> Reading:
+        """One call, behind what opens it. False where it is none."""
+        groups = opened.groupdict()
+        index = len(self.reply.calls)
+        if self._format.is_object:
+            call = yield from self._object_call(index)
+        else:
+            name = groups["name"]
+            identity = self._identity(groups, name)
+            self._begin(index, name, identity)
+            call = self._made(name, (yield from self._arguments(name, index)), identity)
+        if call is None:
+            return self._broken()
+        self._open = None
+        self._source.recall()
+        self.reply.calls.append(call)
+        yield from self._source.accept(self._patterns.call_ends)
+        return True
+
+    def _broken(self) -> bool:
+        """A call that is none. What was told of it is not taken back; what was written is kept."""
+        if self._open is None:
+            return False
+        begun, self._open = self._open, None
+        written = self._source.recall()
+        if self._source.closed and self._source.at_end:
+            self.reply.partial = begun
+        else:
+            self._say("text", written)
+        return True
+
+    def _arguments(self, name: str, index: int) -> Reading:
+        """The arguments as JSON text, told of while they are read. None where they are none."""
+        style, source, patterns = self._format.arguments, self._source, self._patterns
+        tell = self._teller(index)
+        if isinstance(style, Json):
+            return (yield from decode_json(source, tell))
+        schema = self._tools[name].parameters if name in self._tools else True
+        assert patterns.members is not None
+        if style.opening:
+            return (yield from read_relaxed(source, tell, patterns.members))
+        if not style.before:
+            return (yield from read_pythonic(source, tell, patterns.call_end))
+        return (yield from read_members(source, tell, patterns.members, schema, patterns.call_end))
+
+    def _object_call(self, index: int) -> Reading:
+        """A call that is a JSON object: its members in any order, and others beside them."""
+        source = self._source
+        keys = self._format.call_keys
+        assert keys is not None
+        name = identity = early = said = None
+        depth = 0
+        if (yield from source.accept(_OPEN)) is None:
+            return None
+        while (found := (yield from source.accept(_KEY))) is not None:
+            key = _unquoted(found["key"])
+            if keys == ("", "") and depth == 0:
+                name = key
+                self._begin(index, name, None)
+                said = yield from decode_json(source, self._teller(index))
+                if said is None:
+                    return None
+            elif key == "function" and (yield from source.accept(_OPEN)) is not None:
+                depth += 1
+                continue
+            elif key in _ARGUMENTS and name is not None and said is None:
+                self._begin(index, name, identity)
+                if (said := (yield from self._object_arguments(self._teller(index)))) is None:
+                    return None
+            else:
+                value = yield from decode_json(source, None, any_value=True)
+                if value is None:
+                    return None
+                if key in _NAMES:
+                    name = _text(value) if name is None else name
+                elif key in _IDS:
+                    identity = _text(value)
+                elif key in _ARGUMENTS:
+                    early = value
+            yield from source.accept(_COMMA)
+        for _ in range(depth + 1):
+            if (yield from source.accept(_CLOSE)) is None and said is None:
+                return None
+        if name is not None and said is None and early is not None:
+            said = early if early.startswith("{") else _text(early)
+            if strict_json(said) is not None:
+                self._begin(index, name, identity)
+                self._teller(index)(said)
+        return None if name is None else self._made(name, said, identity)
+
+    def _object_arguments(self, tell: Tell) -> Reading:
+        """The arguments in a call that is an object: an object, or the text of one in a string."""
+        if (yield from self._source.match(_QUOTE)) is None:
+            return (yield from decode_json(self._source, tell))
+        value = yield from decode_json(self._source, None, any_value=True)
+        said = _text(value)
+        if said is not None:
+            tell(said)
+        return said
+
+    def _begin(self, index: int, name: str, identity: str | None) -> None:
+        self._open = PartialCall(name)
+        self._deltas.append(Delta("call", name, index, identity))
+
+    def _teller(self, index: int) -> Tell:
+        def tell(piece: str) -> None:
+            assert self._open is not None
+            self._open.arguments += piece
+            self._deltas.append(Delta("arguments", piece, index))
+
+        return tell
+
+    @staticmethod
+    def _made(name: str, said: str | None, identity: str | None) -> Call | None:
+        arguments = strict_json(said)
+        return Call(name, arguments, identity) if isinstance(arguments, dict) else None
+
+    def _identity(self, groups: Mapping[str, str | None], name: str) -> str | None:
+        """The id that the model wrote, in families that write one."""
+        identity = self._format.call_id.replace(NAME, name)
+        for placeholder, group in GROUPS.items():
+            if placeholder in identity:
+                if groups.get(group) is None:
+                    return None
+                identity = identity.replace(placeholder, str(groups[group]))
+        return identity or None
+
+
+_NAMES = frozenset(("name", "tool_name"))
+_ARGUMENTS = frozenset(("arguments", "parameters", "args"))
+_IDS = frozenset(("id", "tool_call_id", "call_id"))
+_OPEN, _CLOSE = regex.compile(r"\s*\{"), regex.compile(r"\s*\}")
+_KEY = regex.compile(r'\s*(?P<key>"(?:[^"\\]|\\.)*+")\s*:\s*')
+_CLOSE_LIST = regex.compile(r"\s*\]")
+_COMMA = regex.compile(r"\s*,")
+_QUOTE = regex.compile(r'\s*"')
+
+
+def _unquoted(quoted: str) -> str:
+    value = strict_json(quoted)
+    return value if isinstance(value, str) else quoted[1:-1]
+
+
+def _text(written: str | None) -> str | None:
+    """The text that a JSON string or number stands for."""
+    value = strict_json(written)
+    return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else None

@@ -1,0 +1,222 @@
+"""From a conversation to the text of a prompt.
+
+A model's own chat template knows best how it was trained. But many templates know nothing of tools, print no calls, or
+refuse what others take. So a template is tried out first, with a conversation in which every part has a name of its
+own: what of it shows in the text is left to the template, and what does not is put into the words of the turns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from punchcard.chat import Call, Message
+from punchcard.errors import ModelError
+from punchcard.formats.base import ID9, ToolFormat
+from punchcard.formats.examples import study, survey
+from punchcard.formats.template import render_template
+from punchcard.formats.writing import fitting_id, write_calls
+from punchcard.tools import Tool
+
+_SYSTEM = (
+    "You may call functions to serve the user. These are the functions:\n{tools}\n"
+    "For each call write exactly:\n{example}\nAnswer in words where no function serves the request."
+)
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What a template prints: definitions of tools, calls, and results of calls. ``written_arguments``: it wants the
+    arguments of calls as JSON text. ``system``: it takes a system turn."""
+
+    tools: bool
+    calls: bool
+    results: bool
+    written_arguments: bool
+    system: bool
+
+
+def render_prompt(
+    tool_format: ToolFormat,
+    template: str | None,
+    messages: Sequence[Message],
+    tools: Sequence[Tool],
+    *,
+    reasoning: bool | None = None,
+    focus: Tool | None = None,
+    eos_token: str = "",
+    **variables: Any,
+) -> str:
+    """The text before an answer.
+
+    ``template``: the model's own, or `None`. ``reasoning``: as `Request.reasoning`. ``focus``: the tool that will be
+    called, where that is known; it adds examples of that tool where the format shows examples. ``variables``: further
+    ones for the template.
+
+    Raises `ModelError` if the template cannot be rendered.
+    """
+    able = _abilities(template)
+    variables |= {"eos_token": eos_token}
+    if reasoning is not None:
+        variables |= {"enable_thinking": reasoning, "thinking": reasoning}
+    turns = [_called(tool_format, message, able) for message in messages]
+    if able.tools:
+        definitions = [tool.definition() for tool in tools] or None
+        turns = _with_system(turns, [tool_format.instruction] if tools and tool_format.instruction else [])
+    else:
+        definitions = None
+        turns = _with_system(turns, [_description(tool_format, tools)] if tools else [])
+        if tool_format.examples:
+            shown = [*survey(tools), *(study(focus) if focus else ())]
+            at = 1 if turns and turns[0]["role"] == "system" else 0
+            turns[at:at] = [turn for example in shown for turn in _example(tool_format, *example)]
+    if not able.results:
+        turns = list(_told(tool_format, turns))
+    if not able.system:
+        turns = _without_system(turns)
+    return render_template(template, turns, definitions, **variables)
+
+
+def _description(tool_format: ToolFormat, tools: Sequence[Tool]) -> str:
+    """The words that tell a model of its tools."""
+    definitions = [tool.definition() for tool in tools]
+    shown: list[Any] = definitions if tool_format.shown == "lines" else [d["function"] for d in definitions]
+    as_list = tool_format.shown == "list"
+    text = json.dumps(shown, ensure_ascii=False) if as_list else "\n".join(map(_json, shown))
+    example = write_calls(tool_format, [Call("function_name", {"parameter": "value"})]).strip()
+    return (tool_format.system or _SYSTEM).replace("{example}", example).replace("{tools}", text)
+
+
+def _with_system(turns: list[Message], words: list[str]) -> list[Message]:
+    """The turns with further words in the system turn, after the caller's own."""
+    if not words:
+        return turns
+    own = [str(turns[0]["content"])] if turns and turns[0]["role"] == "system" else []
+    return [{"role": "system", "content": "\n\n".join([*own, *words])}, *turns[len(own) :]]
+
+
+def _without_system(turns: list[Message]) -> list[Message]:
+    """The turns with the system's words at the beginning of the first turn of the user."""
+    if not turns or turns[0]["role"] != "system":
+        return turns
+    system, rest = turns[0], turns[1:]
+    for index, turn in enumerate(rest):
+        if turn["role"] == "user":
+            content = f"{system['content']}\n\n{turn['content']}"
+            return [*rest[:index], {**turn, "content": content}, *rest[index + 1 :]]
+    return [{"role": "user", "content": system["content"]}, *rest]
+
+
+def _example(tool_format: ToolFormat, request: str, tool: Tool, arguments: dict[str, Any]) -> list[Message]:
+    call = write_calls(tool_format, [Call(tool.name, arguments)])
+    return [{"role": "user", "content": request}, {"role": "assistant", "content": call}]
+
+
+def _called(tool_format: ToolFormat, message: Message, able: Abilities) -> Message:
+    """A message whose calls the template can print: with ids of the family's kind, or as text."""
+    message = {"content": "", **{key: value for key, value in message.items() if value is not None}}
+    message["content"] = _text(message["content"])
+    if ID9 in tool_format.call_id and "tool_call_id" in message:
+        message["tool_call_id"] = fitting_id(ID9, str(message["tool_call_id"]))
+    if not message.get("tool_calls"):
+        message.pop("tool_calls", None)
+        return message
+    calls = [_call(call) for call in message["tool_calls"]]
+    if not able.calls:
+        text = str(message["content"])
+        message["content"] = text + (tool_format.gap if text else "") + write_calls(tool_format, calls)
+        del message["tool_calls"]
+        return message
+    message["tool_calls"] = [
+        {
+            "type": "function",
+            "id": fitting_id(ID9, call.id or call.name) if tool_format.call_id == ID9 else call.id or f"call_{number}",
+            "function": {
+                "name": call.name,
+                "arguments": _json(call.arguments) if able.written_arguments else call.arguments,
+            },
+        }
+        for number, call in enumerate(calls)
+    ]
+    return message
+
+
+def _text(content: Any) -> str:
+    """The text of a message's content, which may come in parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [content]
+    texts = [part.get("text", part.get("refusal")) if isinstance(part, Mapping) else part for part in parts]
+    if not all(isinstance(text, str) for text in texts):
+        raise ModelError("A message holds something that is no text", hint="Only text can be read")
+    return "".join(texts)
+
+
+def _call(call: Message) -> Call:
+    function = call.get("function", call)
+    arguments = function.get("arguments") or {}
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except ValueError:
+            arguments = {"arguments": arguments}
+    return Call(str(function.get("name", "")), arguments, call.get("id"))
+
+
+def _told(tool_format: ToolFormat, turns: Sequence[Message]) -> Iterator[Message]:
+    """The turns with results of tools as words of the user; those that follow each other share a turn."""
+    results: list[str] = []
+    for turn in [*turns, None]:
+        if turn is not None and turn["role"] in ("tool", "function"):
+            words = tool_format.result.replace("{name}", str(turn.get("name", "")))
+            words = words.replace("{id}", str(turn.get("tool_call_id", "")))
+            results.append(words.replace("{content}", str(turn["content"])))
+            continue
+        if results:
+            yield {"role": "user", "content": "\n".join(results)}
+            results = []
+        if turn is not None:
+            yield turn
+
+
+@lru_cache(maxsize=64)
+def _abilities(template: str | None) -> Abilities:
+    """What a template can do, tried out."""
+    if template is None:
+        return Abilities(tools=False, calls=False, results=False, written_arguments=False, system=True)
+    user = {"role": "user", "content": "probe-user"}
+    tool = Tool(name="probe_tool", description="probe-description", parameters={"type": "object", "properties": {}})
+    system = "probe-system" in _tried(template, [{"role": "system", "content": "probe-system"}, user], None)
+    definitions = [tool.definition()]
+    tools = "probe_tool" in _tried(template, [user], definitions)
+    printed, written = "", False
+    for written in (False, True):
+        arguments: Any = {"probe_key": "probe-value"}
+        call = {"name": "probe_call", "arguments": _json(arguments) if written else arguments}
+        calls = [{"type": "function", "id": "probe0001", "function": call}]
+        answer = {"role": "assistant", "content": "", "tool_calls": calls}
+        result = {"role": "tool", "name": "probe_call", "tool_call_id": "probe0001", "content": "probe-result"}
+        printed = _tried(template, [user, answer, result], definitions if tools else None)
+        # Arguments that are text already are printed as text in text where the template wants data.
+        if "probe_call" in printed and "probe-value" in printed:
+            break
+    calls_shown = "probe_call" in printed and "probe-value" in printed
+    if not calls_shown:
+        answer = {"role": "assistant", "content": "probe-words"}
+        result = {"role": "tool", "name": "probe_call", "tool_call_id": "probe0001", "content": "probe-result"}
+        printed = _tried(template, [user, answer, result], definitions if tools else None)
+    return Abilities(tools, calls_shown, "probe-result" in printed, written and calls_shown, system)
+
+
+def _tried(template: str, messages: list[Message], definitions: list[dict[str, Any]] | None) -> str:
+    try:
+        return render_template(template, messages, definitions)
+    except ModelError:
+        return ""
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
