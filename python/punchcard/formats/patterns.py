@@ -91,14 +91,19 @@ class FormatPatterns:
         return "".join(r"\s*" if part.isspace() else self._spell(part, groups, tight) for part in parts)
 
     def _spell(self, part: str, groups: bool, tight: bool) -> str:
-        return "".join(self._one(character, groups, tight) for character in part)
+        pattern = ""
+        for before, character in zip(" " + part, part, strict=False):
+            # Between two tags there is no text.
+            pattern += r"\s*" if _is_end(before) and _is_beginning(character) else ""
+            pattern += self._one(character, groups, tight)
+        return pattern
 
     def _one(self, character: str, groups: bool, tight: bool) -> str:
         if character in PLACEHOLDERS:
             return f"(?{f'P<{GROUPS[character]}>' if groups else ':'}{PLACEHOLDERS[character]})"
         if character == NAME:
             return f"(?:{_ANY_NAME})"
-        if 0xD800 <= ord(character) < 0xE000:
+        if _is_code(character):
             return character if tight else rf"\s*{character}\s*"
         return str(regex.escape(character))
 
@@ -197,6 +202,18 @@ def any_of(*patterns: Any) -> Any:
 
 def _without_groups(pattern: str) -> str:
     return str(regex.sub(r"\(\?P<\w+>", "(?:", pattern))
+
+
+def _is_code(character: str) -> bool:
+    return 0xD800 <= ord(character) < 0xE000
+
+
+def _is_end(character: str) -> bool:
+    return character == ">" or _is_code(character)
+
+
+def _is_beginning(character: str) -> bool:
+    return character == "<" or _is_code(character)
 
 
 def _before_object(layout: str) -> str:

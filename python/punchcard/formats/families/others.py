@@ -28,7 +28,7 @@ FORMATS = (
         reasoning=(Frame("<seed:think>", "</seed:think>\n"),),
         markers=("<seed:tool_call>", "</seed:tool_call>", "<seed:think>", "</seed:think>"),
         stop=("<seed:eos>",),
-        detection=Detection(template=(("<seed:tool_call>",),), tokens=("<seed:tool_call>",), names=("seed-oss",)),
+        detection=Detection(template=(("<seed:tool_call>", "<function=", "<parameter="),), tokens=("<seed:tool_call>",), names=("seed-oss",)),
         result="{content}",
     ),
     ToolFormat(

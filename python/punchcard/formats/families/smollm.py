@@ -46,7 +46,7 @@ FORMATS = (
         markers=(*TOOL_CALL_TAGS, "<tool_response>", "</tool_response>", "<code>", "</code>"),
         stop=("<|im_end|>",),
         unsure="the ids of its tokens",
-        detection=Detection(template=(("xml_tools", "python_tools"),), names=("smollm3",)),
+        detection=Detection(template=(("named SmolLM, trained by Hugging Face", "/no_think"), ("xml_tools", "python_tools")), names=("smollm3",)),
         result="{content}",
     ),
 )
