@@ -222,9 +222,7 @@ class Decoder:
         stretch.ended = "length"
         return self._finish(stretch)
 
-    def constrained(
-        self, matcher: Matcher, *, until: Callable[[Sequence[int]], bool] | None = None
-    ) -> Stretch:
+    def constrained(self, matcher: Matcher, *, until: Callable[[Sequence[int]], bool] | None = None) -> Stretch:
         """The model writes what ``matcher`` allows, until nothing but the end is allowed, it chooses the end, or
         ``until(tokens of this stretch)`` holds."""
         from punchcard import allocate_token_bitmask, apply_token_bitmask_inplace

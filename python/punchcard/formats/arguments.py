@@ -232,9 +232,7 @@ def _nested(source: Source, patterns: MemberPatterns, schema: Any, root: Any, de
         told: list[str] = []
         key = source.decoded(head["key"])
         member = _member(_resolved(schema, root), key)
-        value = yield from _member_value(
-            source, told.append, patterns, member, root, head["key"], None, depth + 1
-        )
+        value = yield from _member_value(source, told.append, patterns, member, root, head["key"], None, depth + 1)
         if value is None:
             return None
         members.append(f"{_json(key)}: {''.join(told)}")

@@ -196,7 +196,9 @@ class Answers:
         found = []
         for trigger in self._triggers:
             up_to = shortest(sequence(ANY_TEXT, choice(map(text, self._triggers))))
-            before = both(up_to, sequence(prose, text(trigger))) if len(self._triggers) > 1 or prose != ANY_TEXT else up_to
+            before = (
+                both(up_to, sequence(prose, text(trigger))) if len(self._triggers) > 1 or prose != ANY_TEXT else up_to
+            )
             found.append(sequence(before, self._calls(form.section_begin.lstrip(), strip=True, after=trigger)))
         return choice(found)
 
@@ -363,5 +365,3 @@ def _check_name(form: ToolFormat, tool: Tool) -> None:
 def _blamed(tool: Tool, error: PunchcardError) -> ToolError:
     fields = {**error.fields, "tool": tool.name}
     return ToolError(f"The arguments of {tool.name}: {error.message}", hint=error.hint, **fields)
-
-

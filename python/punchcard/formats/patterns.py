@@ -68,7 +68,9 @@ class FormatPatterns:
         empty = [f"(?P<empty>{self.loose(form.empty)})"] if form.empty else []
         parts = [*thoughts, *texts, *empty, f"(?P<calls>{begins})", *stray]
         self.parts = regex.compile(rf"\s*(?:{'|'.join(parts)})")
-        self.first_parts = regex.compile(rf"\s*(?:{'|'.join([*parts, *([f'(?P<drifted>{drifted})'] if drifted else [])])})")
+        self.first_parts = regex.compile(
+            rf"\s*(?:{'|'.join([*parts, *([f'(?P<drifted>{drifted})'] if drifted else [])])})"
+        )
         later = [part for part, frame in zip(thoughts, form.reasoning, strict=True) if self._is_mark(frame.begin)]
         later += [part for part, frame in zip(texts, frames, strict=True) if self._is_mark(frame.begin)]
         later += [] if form.trigger == "start" else [f"(?P<calls>{begins})"]
@@ -147,7 +149,9 @@ class FormatPatterns:
         elif not first:
             lead = rf"\s*(?:{self.loose(form.separator)})?"
         behind = self.loose(between, groups=trained) if between.strip() else ""
-        return rf"{lead}\s*{self.loose(begin, groups=trained)}\s*(?P<name>{self._name})\s*{behind}{self._follows(between)}"
+        return (
+            rf"{lead}\s*{self.loose(begin, groups=trained)}\s*(?P<name>{self._name})\s*{behind}{self._follows(between)}"
+        )
 
     def _follows(self, between: str) -> str:
         """What must come where nothing marks the end of a name."""

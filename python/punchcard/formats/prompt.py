@@ -224,7 +224,11 @@ def _abilities(template: str | None, tool_format: ToolFormat) -> Abilities:
     for written in (False, True):
         arguments: Any = {"probe_key": "probe-value"}
         call = {"name": "probe_call", "arguments": _json(arguments) if written else arguments}
-        answer = {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "id": identity, "function": call}]}
+        answer = {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"type": "function", "id": identity, "function": call}],
+        }
         printed = _tried(template, [user, answer, result], definitions if tools else no_tools)
         if calls := "probe_call" in printed and "probe-value" in printed:
             break

@@ -36,7 +36,9 @@ FORMATS = (
         ),
         stop=_STOP,
         detection=Detection(
-            template=(("<|START_ACTION|>", "<|START_OF_TURN_TOKEN|>"),), tokens=("<|START_ACTION|>",), names=("command-r7b", "command-a")
+            template=(("<|START_ACTION|>", "<|START_OF_TURN_TOKEN|>"),),
+            tokens=("<|START_ACTION|>",),
+            names=("command-r7b", "command-a"),
         ),
     ),
     ToolFormat(

@@ -39,8 +39,8 @@ FORMATS = (
             "asked for. Answer in words where no function serves the request."
         ),
         # The template of 2.5 shows the object in doubled braces, and some copy that.
-        drift=r"(?:```(?:json|xml)?\s*)?(?:<tools?(?:_call)?>\s*)?\[?\s*\{?",
-        drift_end=(r"\}", r"\]", r"</tools?(?:_call)?>", "```"),
+        drift=r"(?:```(?:json|xml)?\s*)?(?:<tools?>\s*)?\[?\s*\{?",
+        drift_end=(r"\}", r"\]", r"</tools?>", "```"),
     ),
     ToolFormat(
         name="qwen_tagged",
