@@ -26,7 +26,7 @@ class StepChat:
     def respond(
         self,
         request: Request,
-        sampling: Sampling = Sampling(),
+        sampling: Sampling | None = None,
         *,
         on_delta: Callable[[Delta], None] | None = None,
         sampler: Sampler | None = None,
@@ -43,6 +43,7 @@ class StepChat:
 
         Raises what `plan` raises, and `ContextLengthError` if the prompt leaves no room. Ctrl-C raises `Interrupted`.
         """
+        sampling = sampling or Sampling()
         planned = plan(self.model, request, self.tool_format, focus=focus, **variables)
         decoder = Decoder(
             self.model,

@@ -18,8 +18,8 @@ from pydantic import TypeAdapter
 
 from punchcard._core import GrammarMatcher
 from punchcard.agent import load_model
-from punchcard.errors import InvalidSchemaError, PunchcardError
 from punchcard.chat import Message
+from punchcard.errors import InvalidSchemaError, PunchcardError
 from punchcard.generation import Decoder, Model
 from punchcard.model_grammars import compile_schema
 from punchcard.prompts import encode_prompt

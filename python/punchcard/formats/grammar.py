@@ -291,9 +291,8 @@ class Answers:
 
     def _literal(self, value: str) -> Expr:
         """A text of the layout: its marks that are tokens by name, what stands in it for something by its pattern."""
-        if self.prefilled and self.tool_format.prefill and value.startswith(self.tool_format.prefill):
-            if value in {frame.begin for frame in self.tool_format.text}:
-                value = value[len(self.tool_format.prefill) :]
+        if self.prefilled and any(value == frame.begin for frame in self.tool_format.text):
+            value = value.removeprefix(self.tool_format.prefill)
         parts = _split(value, self._tokens_in(value))
         return sequence(*(token([part]) if is_token else _with_placeholders(part) for part, is_token in parts))
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import regex
 
-from punchcard.formats.arguments import NEVER, MemberPatterns
+from punchcard.formats.arguments import NEVER as NEVER
+from punchcard.formats.arguments import MemberPatterns
 from punchcard.formats.base import NAME, PLACEHOLDERS, Json, ToolFormat
 
 #: The group that holds what stands for a placeholder.
@@ -28,7 +29,8 @@ class FormatPatterns:
     Attributes:
         codes: the character of each mark.
         parts: what a part of an answer begins with; the name of the group says which: ``think0``, ``text0``, ...,
-            ``calls``, ``empty`` for a section without calls, or ``stray`` for a mark without meaning. ``later_parts``: the same in the middle of text.
+            ``calls``, ``empty`` for a section without calls, or ``stray`` for a mark without meaning.
+            ``later_parts``: the same in the middle of text.
         calls: what calls begin with.
         first_parts: as ``parts``, with ``drifted`` for a call without its frame, as ``drifted_call`` matches it; what
             follows that are ``next_drifted_call`` and ``drift_ends``, each or not.

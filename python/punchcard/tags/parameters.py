@@ -159,7 +159,7 @@ class _Parameters:
     def _member(self, style: Style, key: str, pointer: str) -> Expr:
         """One member, whose value is described at the pointer."""
         ends = style.after[0].replace("{type}", "").strip()[:1] or style.between.strip()[:1]
-        if style.keys == "plain" and style.escape is str and (ends and ends in key or "\n" in key):
+        if style.keys == "plain" and style.escape is str and ((ends and ends in key) or "\n" in key):
             raise self.place.error(
                 f"The name {key!r} cannot be told from what follows it in this format", "Give it another name"
             )

@@ -86,7 +86,7 @@ FORMATS = (
         detection=Detection(
             template=(("Action:", "directly-answer"), ("<|START_OF_TURN_TOKEN|>", "Action:")), names=("command-r",)
         ),
-        system="You can use these tools:\n{tools}\nWrite 'Action:' followed by a JSON list of calls, such as\n{example}",
+        system="You can use these tools:\n{tools}\nWrite 'Action:' and a JSON list of calls, such as\n{example}",
         result="<results>\n{content}</results>",
     ),
 )

@@ -30,8 +30,8 @@ FORMATS = (
         confidence="medium",
         detection=Detection(template=(("named SmolLM, trained by Hugging Face",),), names=("smollm2", "smollm-")),
         system=(
-            "You are an expert in composing functions. Answer with nothing but the calls that the question asks for, in "
-            "the form {example}, or with <tool_call>[]</tool_call> if none serves.\n<tools>[{tools}]</tools>"
+            "You are an expert in composing functions. Answer with nothing but the calls that the question asks for, "
+            "in the form {example}, or with <tool_call>[]</tool_call> if none serves.\n<tools>[{tools}]</tools>"
         ),
         always_calls=True,
     ),
