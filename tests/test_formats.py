@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -534,3 +535,12 @@ def test_unknown_formats_are_refused() -> None:
     assert get_format("harmony") is FORMATS["harmony"]
     with pytest.raises(PunchcardError, match="Did you mean qwen_json"):
         get_format("qwen_jason")
+
+
+def test_the_page_on_formats_is_made_from_the_entries() -> None:
+    root = Path(__file__).parents[1]
+    spec = importlib.util.spec_from_file_location("tool_formats", root / "scripts" / "tool_formats.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.PAGE.read_text(encoding="utf-8") == module.page(), "run python scripts/tool_formats.py"
