@@ -21,9 +21,9 @@ _CALLS = (Call("get_weather", {"city": "Oslo", "days": 2}), Call("set_lights", {
 HEAD = """\
 # Tool formats
 
-How each model family was trained to write calls: one entry in `punchcard/formats/families`, from which follow the prompt
-(where the model's own chat template does not show tools), the grammar of an answer, and the parser. This page is made
-from the entries by `scripts/tool_formats.py`.
+How each model family was trained to write calls: one entry in `punchcard/formats/families`, from which follow the
+prompt (where the model's own chat template does not show tools), the grammar of an answer, and the parser. This page is
+made from the entries by `scripts/tool_formats.py`.
 
 The format of a model is found by its chat template, then by the tokens of its vocabulary, then by its name
 (`punchcard.formats.detect_format`); `tool_format="..."` of `Agent` and of the server overrides it.
@@ -35,16 +35,16 @@ OUTPUT = [reasoning] [text] section-begin  CALL (separator CALL)*  section-end
 CALL   = begin  NAME  between  ARGUMENTS  end
 ```
 
-- **Marks**: where a mark of the family is one token of the vocabulary, it is matched by its id, in the grammar and by the
-  parser; the same characters spelled by other tokens are prose. Where it is several tokens, its characters count.
+- **Marks**: where a mark of the family is one token of the vocabulary, it is matched by its id, in the grammar and by
+  the parser; the same characters spelled by other tokens are prose. Where it is several tokens, its characters count.
 - **Trigger**: what tells in free text that calls follow: the mark itself; or, where the family writes no mark, the
   beginning of a call *with the name of a tool that is there* (`named`), and of those some only at the beginning of an
   answer (`start`). So a list in brackets, `import functools` or a piece of JSON in prose are prose.
-- **Arguments** are under the tool's JSON Schema in full where they are JSON. In the other styles strings stand raw (what
-  closes them cannot occur in them), and a schema that says something of an object or an array as a whole that the style
+- **Arguments** are under the tool's JSON Schema in full where they are JSON. In the other styles strings stand raw
+  (what closes them cannot occur in them), and a schema that says something of an object or an array as a whole that the style
   cannot express is refused, by keyword; so are names that the style could not tell from what follows.
-- **Trained bytes out, anything in**: the grammar lets through what the family was trained to write, to the byte; the parser
-  also takes drift: other white space, other orders and names of members, lists and single objects alike, a fence around
+- **Trained bytes out, anything in**: the grammar lets through what the family was trained to write, to the byte; the
+  parser also takes drift: other white space, other orders and names of members, lists and single objects alike, a fence around
   the bare object, arguments as a JSON text in a string, Python's words, missing ends, and the variants noted below.
   What looks like a call and is none stays text.
 - **Confidence** is how sure the facts are. The entries of high confidence were compared with what the chat templates of
@@ -55,7 +55,8 @@ CALL   = begin  NAME  between  ARGUMENTS  end
 
 def page() -> str:
     rows = [
-        f"| [`{form.name}`](#{form.name}) | {', '.join(form.models)} | {_code(_trigger(form))} | {_style(form)} | {form.confidence} |"
+        f"| [`{form.name}`](#{form.name}) | {', '.join(form.models)} | {_cell(_trigger(form))} | {_style(form)} | "
+        f"{form.confidence} |"
         for form in FORMATS.values()
     ]
     table = "\n".join(
@@ -102,7 +103,7 @@ def _entry(form: ToolFormat) -> str:
 
 
 def _trigger(form: ToolFormat) -> str:
-    return form.opener if form.trigger == "marker" else form.opener + ("NAME" if form.trigger == "named" else "NAME …")
+    return form.mark if form.trigger == "marker" else f"{form.opener}NAME"
 
 
 def _style(form: ToolFormat) -> str:
@@ -120,10 +121,15 @@ def _code(text: str) -> str:
     """A text in a code span, its line breaks and placeholders shown."""
     for placeholder, name in _SHOWN.items():
         text = text.replace(placeholder, name)
-    text = text.replace("\n", "\\n").replace("|", "\\|")
+    text = text.replace("\n", "\\n")
     if "`" in text:
         return f"`` {text} ``" if "```" not in text else f"```` {text} ````"
     return f"`{text}`"
+
+
+def _cell(text: str) -> str:
+    """The same in a table."""
+    return _code(text).replace("|", "\\|")
 
 
 def main() -> None:

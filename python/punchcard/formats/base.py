@@ -12,6 +12,7 @@ the text of calls (`.writing`), the grammar (`.grammar`) and the parser (`.parse
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -170,6 +171,12 @@ class ToolFormat:
     def opener(self) -> str:
         """What begins the first call, without the white space in front of it."""
         return (self.section_begin + self.begin).lstrip()
+
+    @property
+    def mark(self) -> str:
+        """The tag that begins the first call, or all of its beginning where that is no tag."""
+        tag = re.match(r"<[^>\s]*>|\[[A-Z_]+\]", self.opener)
+        return tag[0] if tag else self.opener.rstrip()
 
     @property
     def closer(self) -> str:

@@ -177,8 +177,7 @@ class Answers:
         """What begins a call, as texts that occur in nothing else."""
         form = self.tool_format
         if form.trigger == "marker":
-            tag = re.match(r"<[^>\s]*>|\[[A-Z_]+\]", form.opener)
-            return [tag[0] if tag else form.opener.rstrip()]
+            return [form.mark]
         return list(dict.fromkeys(self._head(tool, form.section_begin).lstrip() for tool in self.tools))
 
     @cached_property
