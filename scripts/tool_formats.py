@@ -41,11 +41,11 @@ CALL   = begin  NAME  between  ARGUMENTS  end
   beginning of a call *with the name of a tool that is there* (`named`), and of those some only at the beginning of an
   answer (`start`). So a list in brackets, `import functools` or a piece of JSON in prose are prose.
 - **Arguments** are under the tool's JSON Schema in full where they are JSON. In the other styles strings stand raw
-  (what closes them cannot occur in them), and a schema that says something of an object or an array as a whole that the style
-  cannot express is refused, by keyword; so are names that the style could not tell from what follows.
+  (what closes them cannot occur in them), and a schema that says something of an object or an array as a whole that the
+  style cannot express is refused, by keyword; so are names that the style could not tell from what follows.
 - **Trained bytes out, anything in**: the grammar lets through what the family was trained to write, to the byte; the
-  parser also takes drift: other white space, other orders and names of members, lists and single objects alike, a fence around
-  the bare object, arguments as a JSON text in a string, Python's words, missing ends, and the variants noted below.
+  parser also takes drift: other white space, other orders and names of members, lists and single objects alike, a fence
+  around the bare object, arguments as a JSON text in a string, Python's words, missing ends, and the variants noted below.
   What looks like a call and is none stays text.
 - **Confidence** is how sure the facts are. The entries of high confidence were compared with what the chat templates of
   the models print; what is unsure is said.

@@ -177,8 +177,3 @@ class ToolFormat:
         """The tag that begins the first call, or all of its beginning where that is no tag."""
         tag = re.match(r"<[^>\s]*>|\[[A-Z_]+\]", self.opener)
         return tag[0] if tag else self.opener.rstrip()
-
-    @property
-    def closer(self) -> str:
-        """What ends the last call."""
-        return self.end + self.section_end
