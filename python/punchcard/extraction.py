@@ -5,16 +5,19 @@ class Weather(BaseModel):
     units: str = "celsius"
 
 extract("What's the weather in Paris?", Weather)   # Weather(city='Paris', units='celsius')
+
+For many texts an `Extractor` does the work on schema and model once; `punchcard.batch` runs one over files.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import pydantic
-from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
 
 from punchcard._core import GrammarMatcher
 from punchcard.agent import load_model
@@ -24,7 +27,10 @@ from punchcard.generation import Decoder, Model
 from punchcard.model_grammars import compile_schema
 from punchcard.prompts import encode_prompt
 from punchcard.sampling import Sampler
-from punchcard.schemas import JsonSchema, adapter_schema, describe_validation_error, type_adapter
+from punchcard.schemas import adapter_schema, describe_validation_error, type_adapter
+
+if TYPE_CHECKING:
+    from punchcard._core import CompiledGrammar
 
 _SYSTEM = "Write what the user's text says as JSON that follows this JSON Schema:\n{schema}"
 
@@ -41,58 +47,147 @@ def extract(
     top_p: float | None = None,
     seed: int | None = None,
 ) -> Any:
-    """Data of the shape of ``schema``, read from ``text`` by a language model.
+    """Data of the shape of ``schema``, read from ``text`` by a language model; arguments and errors: see `Extractor`,
+    which is what to use for more than one text."""
+    extractor = Extractor(
+        schema,
+        model,
+        system=system,
+        max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed,
+    )
+    return extractor.extract(text)
 
-    ``schema`` is a Pydantic model, or any type that Pydantic's `TypeAdapter` takes, and an instance of it is returned;
+
+class Shape:
+    """What is to be read out of a text: a JSON Schema, and the Python type where it was made of one.
+
+    ``schema`` is a Pydantic model, or any type that Pydantic's `TypeAdapter` takes; or a JSON Schema (a dict, a bool or
+    JSON text). ``json_schema``: the JSON Schema. Raises `InvalidSchemaError` for what is neither.
+    """
+
+    def __init__(self, schema: Any) -> None:
+        if isinstance(schema, str):
+            try:
+                schema = json.loads(schema)
+            except ValueError as error:
+                raise InvalidSchemaError(f"The schema is not JSON: {error}", pointer="", keyword="") from error
+            if not isinstance(schema, (dict, bool)):
+                raise InvalidSchemaError("A JSON Schema is an object, true or false", pointer="", keyword="")
+        self._adapter = None if isinstance(schema, (dict, bool)) else type_adapter(schema)
+        self.json_schema = schema if self._adapter is None else adapter_schema(self._adapter)
+
+    def messages(self, text: str, system: str | None = None) -> list[Message]:
+        """The conversation that asks a model for what ``text`` says; ``system``: see `Extractor`."""
+        instruction = (system or _SYSTEM).replace("{schema}", json.dumps(self.json_schema, ensure_ascii=False))
+        return [{"role": "system", "content": instruction}, {"role": "user", "content": text}]
+
+    def read(self, answer: str) -> Any:
+        """An answer that follows the schema, as plain data, or as an instance of the type.
+
+        Raises `PunchcardError` (field ``text``: the answer) if a validator of the type refuses it.
+        """
+        if self._adapter is None:
+            return json.loads(answer)
+        try:
+            return self._adapter.validate_json(answer)
+        except pydantic.ValidationError as error:
+            raise PunchcardError(
+                f"What was read is refused by the type: {describe_validation_error(error)}", text=answer
+            ) from error
+
+    def read_plain(self, answer: str) -> Any:
+        """As `read`, but always plain data that can be written as JSON."""
+        return to_jsonable_python(self.read(answer), fallback=str)
+
+    def check(self, answer: str) -> None:
+        """Raises `PunchcardError` (field ``text``: the answer) unless ``answer`` is JSON that follows the schema, and
+        `SchemaError` if the schema cannot be compiled. For answers that were not written under its grammar."""
+        matcher = GrammarMatcher(self._every_spelling)
+        if not (matcher.accept_string(answer) and matcher.is_accepting()):
+            raise PunchcardError(
+                "The answer does not follow the schema",
+                hint="Have the server enforce response_format, or use an abler model",
+                text=answer,
+            )
+
+    @cached_property
+    def _every_spelling(self) -> CompiledGrammar:
+        from punchcard.compiler import GrammarCompiler
+        from punchcard.tokenizers.info import TokenizerInfo
+
+        # No model is involved: a vocabulary of bytes, and an end, are enough to take a text.
+        alphabet = TokenizerInfo.from_vocab([*(bytes([byte]) for byte in range(256)), b"<end>"], eos_token_ids=[256])
+        return GrammarCompiler(alphabet).compile_json_schema(self.json_schema, profile="spec")
+
+
+class Extractor:
+    """Reads data of one shape out of texts, with a language model.
+
+    ``schema`` is a Pydantic model, or any type that Pydantic's `TypeAdapter` takes, and instances of it are returned;
     or a JSON Schema (a dict, a bool or JSON text), and plain data is returned. ``model``: a name, a path to a GGUF
     file, an object with the interface of `LocalModel`, or `None` for the default model. ``system`` replaces the
-    instruction; ``{schema}`` in it stands for the schema. Sampling: see `Sampler`; greedy by default.
+    instruction; ``{schema}`` in it stands for the schema. Sampling: see `Sampler`; greedy by default. Every text is
+    sampled from ``seed`` anew, so what is read from it does not hang on the texts before it.
 
-    Raises `SchemaError` if the schema cannot be compiled, `ContextLengthError` if the text is too long for the model,
-    `PunchcardError` (field ``text``: what was written) if the answer is cut off by ``max_new_tokens``, or a validator
-    of the type refuses what was read. Ctrl-C raises `Interrupted`, which holds the text so far.
+    The schema is compiled here, and the model keeps the beginning of the prompt, which all texts share.
+
+    Raises `SchemaError` if the schema cannot be compiled, `ModelError` if the model cannot be loaded.
     """
-    if max_new_tokens < 1:
-        raise PunchcardError(f"max_new_tokens is {max_new_tokens}; it must be at least 1")
-    json_schema, adapter = _read(schema)
-    loaded = load_model(model)
-    tool_format = detect_format(loaded.chat_template, loaded.name)
-    matcher = GrammarMatcher(compile_schema(loaded, json_schema, whitespace="none"))
-    instruction = (system or _SYSTEM).replace("{schema}", json.dumps(json_schema, ensure_ascii=False))
-    messages: list[Message] = [{"role": "system", "content": instruction}, {"role": "user", "content": text}]
-    decoder = Decoder(
-        loaded,
-        encode_prompt(loaded, tool_format, messages, ()),
-        sampler=Sampler(temperature, top_k=top_k, top_p=top_p, seed=seed),
-        max_new_tokens=max_new_tokens,
-    )
-    answer = decoder.constrained(matcher)
-    if answer.ended == "length":
-        raise PunchcardError(
-            f"The answer was cut off after {len(answer.tokens)} tokens",
-            hint="Raise max_new_tokens, or bound the schema's strings and arrays",
-            text=answer.text,
+
+    def __init__(
+        self,
+        schema: Any,
+        model: str | os.PathLike[str] | Model | None = None,
+        *,
+        system: str | None = None,
+        max_new_tokens: int = 512,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+    ) -> None:
+        if max_new_tokens < 1:
+            raise PunchcardError(f"max_new_tokens is {max_new_tokens}; it must be at least 1")
+        self._new_sampler = lambda: Sampler(temperature, top_k=top_k, top_p=top_p, seed=seed)
+        self._new_sampler()  # an option out of range is an error now
+        self.shape = schema if isinstance(schema, Shape) else Shape(schema)
+        self.model = load_model(model)
+        self._system = system
+        self._max_new_tokens = max_new_tokens
+        self._format = detect_format(self.model.chat_template, self.model.name)
+        self._grammar = compile_schema(self.model, self.shape.json_schema, whitespace="none")
+
+    def extract(self, text: str) -> Any:
+        """What ``text`` says: an instance of the type, or plain data. Raises as `write` and `Shape.read` do."""
+        return self.shape.read(self.write(text))
+
+    def write(self, text: str) -> str:
+        """What ``text`` says, as JSON text that follows the schema.
+
+        Raises `ContextLengthError` if the text is too long for the model, `PunchcardError` (field ``text``: what was
+        written) if the answer is cut off by ``max_new_tokens``. Ctrl-C raises `Interrupted`, which holds the text so
+        far.
+        """
+        decoder = Decoder(
+            self.model,
+            encode_prompt(self.model, self._format, self.shape.messages(text, self._system), ()),
+            sampler=self._new_sampler(),
+            max_new_tokens=self._max_new_tokens,
         )
-    if adapter is None:
-        return json.loads(answer.text)
-    try:
-        return adapter.validate_json(answer.text)
-    except pydantic.ValidationError as error:
-        raise PunchcardError(
-            f"What was read is refused by the type: {describe_validation_error(error)}", text=answer.text
-        ) from error
+        answer = decoder.constrained(GrammarMatcher(self._grammar))
+        if answer.ended == "length":
+            raise cut_off(answer.text, f"after {len(answer.tokens)} tokens")
+        return answer.text
 
 
-def _read(schema: Any) -> tuple[JsonSchema | bool, TypeAdapter[Any] | None]:
-    """The JSON Schema, and the adapter that makes instances, if ``schema`` is a type."""
-    if isinstance(schema, str):
-        try:
-            schema = json.loads(schema)
-        except ValueError as error:
-            raise InvalidSchemaError(f"The schema is not JSON: {error}", pointer="", keyword="") from error
-        if not isinstance(schema, (dict, bool)):
-            raise InvalidSchemaError("A JSON Schema is an object, true or false", pointer="", keyword="")
-    if isinstance(schema, (dict, bool)):
-        return schema, None
-    adapter = type_adapter(schema)
-    return adapter_schema(adapter), adapter
+def cut_off(text: str, where: str) -> PunchcardError:
+    """The error of an answer that was not finished; ``where``: such as ``"after 512 tokens"``."""
+    return PunchcardError(
+        f"The answer was cut off {where}",
+        hint="Raise max_new_tokens, or bound the schema's strings and arrays",
+        text=text,
+    )
