@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pydantic
@@ -104,8 +104,8 @@ class Shape:
         return to_jsonable_python(self.read(answer), fallback=str)
 
     def check(self, answer: str) -> None:
-        """Raises `PunchcardError` (field ``text``: the answer) unless ``answer`` is JSON that follows the schema, and
-        `SchemaError` if the schema cannot be compiled. For answers that were not written under its grammar."""
+        """Raises `PunchcardError` (field ``text``: the answer) unless ``answer`` is JSON that follows the schema. For
+        answers that were not written under its grammar."""
         matcher = GrammarMatcher(self._every_spelling)
         if not (matcher.accept_string(answer) and matcher.is_accepting()):
             raise PunchcardError(
@@ -113,6 +113,10 @@ class Shape:
                 hint="Have the server enforce response_format, or use an abler model",
                 text=answer,
             )
+
+    def prepare_check(self) -> None:
+        """Compiles what `check` needs, which else the first call does. Raises `SchemaError` if it cannot be."""
+        _ = self._every_spelling
 
     @cached_property
     def _every_spelling(self) -> CompiledGrammar:
@@ -128,9 +132,9 @@ class Extractor:
     """Reads data of one shape out of texts, with a language model.
 
     ``schema`` is a Pydantic model, or any type that Pydantic's `TypeAdapter` takes, and instances of it are returned;
-    or a JSON Schema (a dict, a bool or JSON text), and plain data is returned. ``model``: a name, a path to a GGUF
-    file, an object with the interface of `LocalModel`, or `None` for the default model. ``system`` replaces the
-    instruction; ``{schema}`` in it stands for the schema. Sampling: see `Sampler`; greedy by default. Every text is
+    or a JSON Schema (a dict, a bool or JSON text), and plain data is returned; or a `Shape`. ``model``: a name, a path
+    to a GGUF file, an object with the interface of `LocalModel`, or `None` for the default model. ``system`` replaces
+    the instruction; ``{schema}`` in it stands for the schema. Sampling: see `Sampler`; greedy by default. Every text is
     sampled from ``seed`` anew, so what is read from it does not hang on the texts before it.
 
     The schema is compiled here, and the model keeps the beginning of the prompt, which all texts share.
@@ -152,7 +156,7 @@ class Extractor:
     ) -> None:
         if max_new_tokens < 1:
             raise PunchcardError(f"max_new_tokens is {max_new_tokens}; it must be at least 1")
-        self._new_sampler = lambda: Sampler(temperature, top_k=top_k, top_p=top_p, seed=seed)
+        self._new_sampler = partial(Sampler, temperature, top_k=top_k, top_p=top_p, seed=seed)
         self._new_sampler()  # an option out of range is an error now
         self.shape = schema if isinstance(schema, Shape) else Shape(schema)
         self.model = load_model(model)
