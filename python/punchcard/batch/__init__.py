@@ -18,13 +18,13 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from punchcard.batch.answers import Answer, Failure, Job, Task, answer_here, load_writer
+from punchcard.batch.answers import Answer, Answers, Failure, Job, Task, answer_here, load_writer
 from punchcard.batch.documents import Document, Source, open_source
 from punchcard.batch.output import FileOutput, MemoryOutput, Output, Row
 from punchcard.chat import Sampling
@@ -139,8 +139,8 @@ def extract(
             runtime = functools.partial(_answers, job=job, workers=workers, over=over, server=server, left=left)
             _run(documents, runtime, job.shape, output, count, progress)
     except KeyboardInterrupt:
-        done = len(output.finished)
-        raise Interrupted(f"{done} of {count} documents{'; the same again goes on' if out else ''}", results) from None
+        kept = f", which are in {out}; the same again goes on from there" if out is not None else ""
+        raise Interrupted(f"{len(output.finished)} of {count} documents{kept}", results) from None
     finally:
         results.done = len(output.finished)
         results.failed = sum(not succeeded for succeeded in output.finished.values())
@@ -149,7 +149,14 @@ def extract(
     return results
 
 
-def _run(documents: Source, runtime: Any, shape: Shape, output: Output, count: int, progress: bool | None) -> None:
+def _run(
+    documents: Source,
+    runtime: Callable[[Iterator[Task]], Answers],
+    shape: Shape,
+    output: Output,
+    count: int,
+    progress: bool | None,
+) -> None:
     """Has all documents answered that have no row yet."""
     from tqdm import tqdm
 
@@ -188,7 +195,7 @@ def _result(shape: Shape, answer: Answer) -> Row:
 
 def _answers(
     tasks: Iterator[Task], *, job: Job, workers: int | None, over: str | None, server: Endpoint | None, left: int
-) -> Iterator[Answer]:
+) -> Answers:
     """The runtime that was asked for, at work on ``tasks``, which are ``left`` at most."""
     if server is not None:
         from punchcard.batch.endpoint import answer_at_endpoint

@@ -8,7 +8,7 @@ in Python is the batch's business, so that no type has to travel to another proc
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,10 @@ class Job:
         return _extractor(self.shape, self.model, self.system, self.sampling)
 
 
+#: What a runtime gives. Closing it ends what is under way.
+Answers = Generator[Answer, None, None]
+
+
 def attempt(writer: Writer, task: Task) -> Answer:
     """Has a task answered; whatever is raised becomes a failure of this task alone."""
     try:
@@ -82,7 +86,7 @@ def attempt(writer: Writer, task: Task) -> Answer:
         return Answer(task.index, Failure.of(error))
 
 
-def answer_here(tasks: Iterator[Task], job: Job) -> Iterator[Answer]:
+def answer_here(tasks: Iterator[Task], job: Job) -> Answers:
     """The runtime of this process: one task after the other."""
     writer = job.extractor().write
     for task in tasks:

@@ -19,7 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from punchcard.batch.answers import Answer, Failure, Task
+from punchcard.batch.answers import Answer, Answers, Failure, Task
 from punchcard.chat import Sampling
 from punchcard.errors import ModelError, PunchcardError
 from punchcard.extraction import Shape, cut_off
@@ -101,7 +101,7 @@ class Endpoint:
 
 def answer_at_endpoint(
     tasks: Iterator[Task], endpoint: Endpoint, shape: Shape, system: str | None, sampling: Sampling
-) -> Iterator[Answer]:
+) -> Answers:
     """Answers tasks, at most ``endpoint.concurrency`` of them at once.
 
     Raises `SchemaError` if the schema cannot be compiled, `ModelError` if the server refuses to serve at all or cannot
@@ -117,7 +117,7 @@ def answer_at_endpoint(
             loop.submit(requests.close()).result()
 
 
-def _answers(tasks: Iterator[Task], loop: _EventLoop, requests: _Requests, endpoint: Endpoint) -> Iterator[Answer]:
+def _answers(tasks: Iterator[Task], loop: _EventLoop, requests: _Requests, endpoint: Endpoint) -> Answers:
     pending: set[Future[Answer | _Unreachable]] = set()
     unreachable: list[_Unreachable] = []  # since the last answer: the document's fault, or the server is gone?
     answered = False

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from punchcard.batch.answers import Answer, Failure, Task, Writer, attempt
+from punchcard.batch.answers import Answer, Answers, Failure, Task, Writer, attempt
 from punchcard.batch.workers import WORKER_DIED
 from punchcard.errors import PunchcardError
 
@@ -23,9 +23,7 @@ _MAX_BLOCK = 16
 _BLOCKS_PER_WORKER = 8
 
 
-def answer_with_ray(
-    tasks: Iterator[Task], open_writer: Callable[[int], Writer], count: int | None = None
-) -> Iterator[Answer]:
+def answer_with_ray(tasks: Iterator[Task], open_writer: Callable[[int], Writer], count: int | None = None) -> Answers:
     """Answers tasks with ``count`` Ray workers (`None`: one for each machine of the cluster), in which
     ``open_writer(threads)`` makes what answers them.
 
@@ -62,20 +60,20 @@ def answer_with_ray(
 
 def _answer_blocks(
     tasks: Sequence[Task], block: int, open_writer: Callable[[int], Writer], threads: int, count: int
-) -> Iterator[Answer]:
+) -> Answers:
     import ray.data
     import ray.exceptions
 
-    rows = ray.data.from_items(
-        [{"index": task.index, "text": task.text} for task in tasks], override_num_blocks=-(-len(tasks) // block)
-    )
+    items = [{"index": task.index, "text": task.text} for task in tasks]
     try:
         with _quiet_and_lenient():
+            rows = ray.data.from_items(items, override_num_blocks=-(-len(items) // block))
+            # One block at a time for each worker: those that wait in line for one that dies count as tried.
             answers = rows.map_batches(
                 _Worker,
                 fn_constructor_args=(open_writer, threads),
                 batch_size=None,
-                compute=ray.data.ActorPoolStrategy(size=min(count, len(tasks)), max_tasks_in_flight_per_actor=2),
+                compute=ray.data.ActorPoolStrategy(size=min(count, len(items)), max_tasks_in_flight_per_actor=1),
                 num_cpus=1,
                 max_restarts=-1,
                 max_task_retries=1,
@@ -124,7 +122,6 @@ class _Worker:
 
 
 def _cause(error: BaseException) -> str:
-    """What a worker raised, on one line, without the traces of all that it went through."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return " ".join(str(error).split()[-60:])
+    """What a worker raised, without the traces of all that it went through: their last line says it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

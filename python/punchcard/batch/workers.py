@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext
 
-from punchcard.batch.answers import Answer, Failure, Task, Writer, attempt
+from punchcard.batch.answers import Answer, Answers, Failure, Task, Writer, attempt
 from punchcard.errors import PunchcardError
 
 #: So many workers in a row that die before they are ready end the run.
@@ -27,7 +27,7 @@ WORKER_DIED = Failure(
 )
 
 
-def answer_in_processes(tasks: Iterator[Task], open_writer: Callable[[], Writer], count: int) -> Iterator[Answer]:
+def answer_in_processes(tasks: Iterator[Task], open_writer: Callable[[], Writer], count: int) -> Answers:
     """Answers tasks in ``count`` processes, in which ``open_writer`` (which can be pickled) makes what answers them.
 
     Raises what ``open_writer`` raises, and `PunchcardError` if the workers do not come to life.
