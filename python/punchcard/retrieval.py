@@ -33,8 +33,6 @@ from punchcard.tools import Tool, as_tools
 Embed = Callable[[list[str]], ArrayLike]
 
 _FORMAT = 1
-# A name says what a tool is for; its words count as often as this, in place of once.
-_NAME_WEIGHT = 2
 # Of a file that is loaded: the most bytes of its arrays, unpacked. An embedding of 100,000 tools has some 400 MB.
 _MAX_BYTES = 1 << 30
 # "getHTTPStatus2" is get, HTTP, Status and 2.
@@ -241,7 +239,7 @@ def _embedded(embed: Embed, texts: list[str]) -> NDArray[np.float32]:
 def _document(tool: Tool) -> list[str]:
     """The words of a tool; a name that holds none is its own word."""
     name = _words(tool.name) or [tool.name.lower()]
-    return [*name * _NAME_WEIGHT, *_words(tool.description), *(word for text in _texts(tool) for word in _words(text))]
+    return [*name, *_words(tool.description), *(word for text in _texts(tool) for word in _words(text))]
 
 
 def _description(tool: Tool) -> str:
