@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import os
@@ -24,6 +25,7 @@ import punchcard
 from punchcard import Extractor, batch
 from punchcard.batch.answers import Answer, Failure, Task
 from punchcard.batch.documents import open_source
+from punchcard.batch.output import FileOutput
 from punchcard.batch.workers import answer_in_processes
 from punchcard.cli import main
 from punchcard.errors import InvalidSchemaError, ModelError, PunchcardError, UnsatisfiableSchemaError
@@ -306,6 +308,7 @@ def test_failed_rows_are_done_again_on_request(tmp_path: Path, answered: list[st
         ({"source": ["a", "b", "c"]}, "the source"),
         ({"source": ["a", "x"]}, "the source"),
         ({"schema": {**LENGTH, "description": "other"}}, "the schema"),
+        ({"schema": dict(reversed(LENGTH.items()))}, "the schema"),
         ({"model": FakeModel(speaker("1"), name="other")}, "the model"),
         ({"system": "Do it. {schema}"}, "the instruction"),
         ({"temperature": 0.5}, "the sampling"),
@@ -338,6 +341,44 @@ def test_a_file_that_is_no_output_is_left_alone(tmp_path: Path, answered: list[s
         batch.extract(["a"], LENGTH, model=model(), out=path)
     with pytest.raises(PunchcardError, match="cannot be written"):
         batch.extract(["a"], LENGTH, model=model(), out=tmp_path / "no" / "such" / "folder.jsonl")
+
+
+def test_the_source_is_not_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "docs.jsonl"
+    path.write_text('"a"\n')
+    (tmp_path / "link.jsonl").symlink_to(path)
+    for out in (path, tmp_path / "link.jsonl"):
+        with pytest.raises(PunchcardError, match=r"jsonl is the source\. Write the rows to another file"):
+            batch.extract(path, LENGTH, model=model(), out=out, overwrite=True)
+    assert path.read_text() == '"a"\n'
+
+
+def test_a_disk_that_is_full(tmp_path: Path) -> None:
+    output = FileOutput(tmp_path / "out.jsonl", {"source": "s"})
+    output.write({"index": 0, "output": "ä"})
+
+    class Full:
+        def __init__(self, file: Any) -> None:
+            self._file, self._left = file, 15
+
+        def write(self, data: memoryview) -> int:
+            if not self._left:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            written: int = self._file.write(data[: min(4, self._left)])
+            self._left -= written
+            return written
+
+    file, output._file = output._file, Full(output._file)  # type: ignore[assignment]
+    with pytest.raises(PunchcardError, match=r"cannot be written: .*No space left"):
+        output.write({"index": 1, "output": "two"})
+    output._file = file
+    output.close()
+    assert (tmp_path / "out.jsonl").read_text("utf-8") == '{"index": 0, "output": "ä"}\n{"index": 1, "o'
+    again = FileOutput(tmp_path / "out.jsonl", {"source": "s"})
+    again.write({"index": 1, "output": "\ud800"})
+    again.close()
+    assert again.finished == {0: True, 1: True}
+    assert (tmp_path / "out.jsonl").read_text("utf-8").splitlines()[1] == '{"index": 1, "output": "\\ud800"}'
 
 
 def test_two_runs_cannot_write_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -360,3 +361,14 @@ def test_a_thousand_tools() -> None:
     first = sum(selected[0].name == made["name"] for selected, made in zip(found, tools, strict=True))
     among = sum(made["name"] in names(selected) for selected, made in zip(found, tools, strict=True))
     assert first > 950 and among == 1000
+
+
+@needs_words
+def test_the_examples_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (HOME.parent.parent / "docs" / "retrieval.md").read_text("utf-8")
+    scope: dict[str, object] = {}
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        exec(compile(block, "retrieval.md", "exec"), scope)

@@ -130,6 +130,7 @@ def extract(
     count, digest = documents.survey()
     output: Output = MemoryOutput()
     if out is not None:
+        _check_apart(source, out)
         output = FileOutput(Path(out), _identity(digest, job, server), overwrite=overwrite, retry_failed=retry_failed)
     results = Results(count, len(output.finished), Path(out) if out is not None else None, _output=output)
     started = time.perf_counter()
@@ -239,11 +240,16 @@ def _check_runtime(job: Job, workers: int | None, over: str | None, server: Endp
         )
 
 
+def _check_apart(source: Any, out: str | os.PathLike[str]) -> None:
+    if isinstance(source, (str, os.PathLike)) and Path(out).exists() and os.path.samefile(source, out):
+        raise PunchcardError(f"{os.fspath(out)} is the source", hint="Write the rows to another file")
+
+
 def _identity(source: str, job: Job, server: Endpoint | None) -> dict[str, Any]:
     """What rows depend on. The server's address is left out, and what only bounds an answer: both may change."""
     sampling = asdict(job.sampling)
     del sampling["max_new_tokens"], sampling["stop"]
-    schema = json.dumps(job.shape.json_schema, sort_keys=True)
+    schema = json.dumps(job.shape.json_schema)  # the order of properties is that of what is written
     return {
         "source": source,
         "schema": hashlib.sha256(schema.encode()).hexdigest(),

@@ -76,8 +76,15 @@ class FileOutput:
             raise PunchcardError(f"{path} cannot be written: {error}") from error
 
     def write(self, row: Row) -> None:
-        self._file.write(_line(row))
-        self._file.flush()
+        """Raises `PunchcardError` if the row cannot be written, as where the disk is full."""
+        rest = memoryview(_line(row))
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            raise PunchcardError(
+                f"{self.path} cannot be written: {error}", hint="The same again goes on from here"
+            ) from error
         self.finished[row["index"]] = "error" not in row
 
     def rows(self) -> Iterator[Row]:
@@ -85,18 +92,16 @@ class FileOutput:
         return sorted_rows(self.path)
 
     def close(self) -> None:
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
-        self._run.close()
+        with self._run, self._file:
+            os.fsync(self._file.fileno())
 
     def _open(self, identity: Mapping[str, Any], overwrite: bool, retry_failed: bool) -> None:
         if not overwrite and self.path.exists() and self.path.stat().st_size:
             self._check(identity)
             self._recover(retry_failed)
-            self._file = self.path.open("ab")
+            self._file = self.path.open("ab", buffering=0)
         else:
-            self._file = self.path.open("wb")
+            self._file = self.path.open("wb", buffering=0)
         self._run.truncate(0)
         self._run.write(json.dumps(identity, indent=1).encode() + b"\n")
         self._run.flush()

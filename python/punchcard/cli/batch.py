@@ -12,7 +12,7 @@ from punchcard.cli.schemas import SCHEMA_METAVAR, load_schema
 
 
 @click.command()
-@click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
+@click.argument("source", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE")
 @click.option(
     "--schema",
     required=True,
