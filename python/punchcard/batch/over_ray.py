@@ -41,10 +41,11 @@ def answer_with_ray(tasks: Iterator[Task], open_writer: Callable[[int], Writer],
     if ours:
         # Its usage statistics would leave the machine.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        ray.init(log_to_driver=False, logging_level="warning")
+        ray.init(log_to_driver=False, logging_level=logging.WARNING)
     try:
-        count = count or sum(bool(node["Alive"]) for node in ray.nodes())
-        threads = max(1, int(ray.cluster_resources().get("CPU", 1)) // count)
+        cluster: Any = ray  # what tells of it has no types
+        count = count or sum(bool(node["Alive"]) for node in cluster.nodes())
+        threads = max(1, int(cluster.cluster_resources().get("CPU", 1)) // count)
         left = {task.index: task for task in tasks}
         size = max(1, min(_MAX_BLOCK, len(left) // (count * _BLOCKS_PER_WORKER)))
         for block in (size, 1):
