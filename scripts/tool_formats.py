@@ -45,8 +45,8 @@ CALL   = begin  NAME  between  ARGUMENTS  end
   style cannot express is refused, by keyword; so are names that the style could not tell from what follows.
 - **Trained bytes out, anything in**: the grammar lets through what the family was trained to write, to the byte; the
   parser also takes drift: other white space, other orders and names of members, lists and single objects alike, a fence
-  around the bare object, arguments as a JSON text in a string, Python's words, missing ends, and the variants noted below.
-  What looks like a call and is none stays text.
+  around the bare object, arguments as a JSON text in a string, Python's words, missing ends, and the variants noted
+  below. What looks like a call and is none stays text.
 - **Confidence** is how sure the facts are. The entries of high confidence were compared with what the chat templates of
   the models print; what is unsure is said.
 

@@ -25,8 +25,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def use(*answers: str) -> FakeModel:
         fake = FakeModel(speaker(*answers), context_length=20_000)
-        for module in (punchcard.agent, punchcard.extraction):
-            monkeypatch.setattr(module, "load_model", lambda name: fake)
+        monkeypatch.setattr(LocalModel, "load", lambda name: fake)
         return fake
 
     return use

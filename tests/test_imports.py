@@ -8,6 +8,7 @@ import sys
 import pytest
 
 OPTIONAL = ["torch", "transformers", "tokenizers", "tiktoken", "sentencepiece", "triton", "railroad"]
+OPTIONAL += ["bm25s", "snowballstemmer", "openai", "pyarrow", "ray"]
 OF_TOOLS = ["pydantic", "pydantic_core", "jinja2", "docstring_parser", "click", "tqdm"]
 
 

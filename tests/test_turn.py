@@ -165,8 +165,8 @@ KNOWS_ALL = (
     "{% endfor %}[assistant]"
 )
 KNOWS_NOTHING = (
-    "{% for m in messages %}{% if m.role not in ('user', 'assistant', 'system') %}{{ raise_exception('role') }}{% endif %}"
-    "[{{ m.role }}]{{ m.content }}\n{% endfor %}[assistant]"
+    "{% for m in messages %}{% if m.role not in ('user', 'assistant', 'system') %}{{ raise_exception('role') }}"
+    "{% endif %}[{{ m.role }}]{{ m.content }}\n{% endfor %}[assistant]"
 )
 NO_SYSTEM = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}" + KNOWS_NOTHING
 TEXT_ARGUMENTS = KNOWS_ALL.replace("c.function.arguments | tojson", "c.function.arguments + ''")

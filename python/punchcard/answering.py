@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from punchcard._core import GrammarMatcher
-from punchcard.chat import Delta, Reply, Request, Sampling
+from punchcard.chat import Chat, Delta, Reply, Request, Sampling
 from punchcard.formats import ToolFormat
 from punchcard.generation import Decoder, Model, Statistics
 from punchcard.sampling import Sampler
 from punchcard.stopping import StopTexts
 from punchcard.tools import Tool
 from punchcard.turn import Plan, Speaker, plan
+
+
+def as_chat(model: str | os.PathLike[str] | Model | Chat | None, tool_format: str | None = None) -> Chat:
+    """A chat over a model by name or path, over the default one, or over a `Model`; a `Chat` is returned as it is.
+
+    Raises `ModelError` if the model cannot be loaded.
+    """
+    if model is None or isinstance(model, (str, os.PathLike)):
+        from punchcard.models import LocalModel
+
+        model = LocalModel.load(model)
+    if hasattr(model, "respond"):
+        return cast(Chat, model)
+    return StepChat(model, tool_format)
 
 
 class StepChat:
