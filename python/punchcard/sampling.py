@@ -8,6 +8,10 @@ from numpy.typing import NDArray
 from punchcard.errors import PunchcardError
 
 
+# Below, logits divided by the temperature leave the range of float32; nothing but the likeliest token has any weight.
+_COLDEST = 1e-6
+
+
 class Sampler:
     """Picks tokens. ``temperature`` 0 takes the most likely one; above, tokens are drawn from
     ``softmax(logits / temperature)``, cut to the ``top_k`` most likely and to the smallest set that holds the mass
@@ -36,7 +40,7 @@ class Sampler:
     def sample(self, logits: NDArray[np.float32]) -> int:
         """The id of the next token. ``logits``: float32 ``[vocab_size]``, ``-inf`` where a token is not allowed; at
         least one must be finite."""
-        if self.temperature == 0.0:
+        if self.temperature < _COLDEST:
             return int(np.argmax(logits))
         ids = np.flatnonzero(logits > -np.inf)
         ids = ids[np.argsort(-logits[ids], kind="stable")]

@@ -59,8 +59,9 @@ def _register() -> None:
     from punchcard.cli.extract import extract
     from punchcard.cli.models import models
     from punchcard.cli.run import run
+    from punchcard.cli.serve import serve
 
-    for command in (run, extract, batch, check, models):
+    for command in (run, extract, batch, serve, check, models):
         main.add_command(command)
 
 

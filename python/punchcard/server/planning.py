@@ -1,0 +1,148 @@
+"""What is to be written, and how it is read: for turns of a conversation and for plain completions."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from punchcard._core import CompiledGrammar
+from punchcard.chat import Delta, Reply, Request
+from punchcard.compiler import GrammarCompiler
+from punchcard.grammar import Grammar
+from punchcard.limits import Limits
+from punchcard.server.batching import BatchModel
+from punchcard.turn import Plan as TurnPlan
+from punchcard.turn import Speaker, plan
+
+
+class Parser(Protocol):
+    """Reads an answer token by token; `punchcard.turn.TurnParser` is one."""
+
+    @property
+    def reply(self) -> Reply: ...
+    @property
+    def repeated(self) -> bool: ...
+    def feed(self, token_id: int) -> list[Delta]: ...
+    def finish(self, ended: Literal["stop", "length"]) -> list[Delta]: ...
+
+
+class Plan(Protocol):
+    """A prompt, what may follow it, and the tokens that end it."""
+
+    @property
+    def prompt(self) -> list[int]: ...
+    @property
+    def grammar(self) -> CompiledGrammar | None: ...
+    @property
+    def stop_token_ids(self) -> frozenset[int]: ...
+    def parser(self) -> Parser: ...
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A text to go on with, as characters or as tokens, and what may follow it; `None` for anything."""
+
+    prompt: str | Sequence[int]
+    answer: Grammar | None = None
+
+
+def limit_grammars(model: BatchModel, limits: Limits) -> None:
+    """Has the grammars of all plans for ``model`` compiled within ``limits`` from now on."""
+    speaker = Speaker.of(model)
+    speaker.compiler = GrammarCompiler(speaker.info, limits=limits)
+
+
+def make_plan(model: BatchModel, asked: Request | Completion) -> Plan:
+    """Renders the prompt and compiles the grammar, which may take long. Safe to be called in many threads.
+
+    Raises `PunchcardError` if the request cannot be met.
+    """
+    if isinstance(asked, Request):
+        planned = plan(model, asked)
+        return planned if asked.tools and asked.tool_choice != "none" else _WithoutCalls(planned)
+    prompt = asked.prompt
+    if isinstance(prompt, str):
+        # An empty text is no beginning: there are no logits after nothing.
+        first = [] if model.bos_token_id is None else [model.bos_token_id]
+        prompt = first + model.tokenize(prompt, parse_special=True) or model.eos_token_ids[:1]
+    speaker = Speaker.of(model)
+    compiled = None if asked.answer is None else speaker.compiler.compile(asked.answer)
+    return _TextPlan(list(prompt), compiled, speaker.stop_token_ids, speaker.info.tokens)
+
+
+class _WithoutCalls:
+    """A plan for an answer that may not call anything. A model that has seen calls may write one all the same."""
+
+    def __init__(self, planned: TurnPlan) -> None:
+        self._planned = planned
+        self.prompt = planned.prompt
+        self.grammar = planned.grammar
+        self.stop_token_ids = planned.stop_token_ids
+
+    def parser(self) -> Parser:
+        return _WordsOnly(self._planned.parser())
+
+
+class _WordsOnly:
+    """Tells calls as text."""
+
+    def __init__(self, parser: Parser) -> None:
+        self._parser = parser
+        self._open = False
+        self.reply = Reply()
+        self.repeated = False
+
+    def feed(self, token_id: int) -> list[Delta]:
+        return [self._words(delta) for delta in self._parser.feed(token_id)]
+
+    def finish(self, ended: Literal["stop", "length"]) -> list[Delta]:
+        deltas = [self._words(delta) for delta in self._parser.finish(ended)]
+        self.reply.finish = ended
+        return [*deltas, Delta("text", "}")] if self._open else deltas
+
+    def _words(self, delta: Delta) -> Delta:
+        if delta.kind not in ("call", "arguments"):
+            return delta
+        text = delta.text
+        if delta.kind == "call":
+            begun = "}\n" if self._open else ""
+            text = f'{begun}{{"name": {json.dumps(delta.text)}, "arguments": '
+            self._open = True
+        return Delta("text", text)
+
+
+@dataclass(frozen=True)
+class _TextPlan:
+    prompt: list[int]
+    grammar: CompiledGrammar | None
+    stop_token_ids: frozenset[int]
+    pieces: Sequence[bytes]
+
+    def parser(self) -> Parser:
+        return _TextParser(self.pieces)
+
+
+class _TextParser:
+    """All that is written is text."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self._pieces = pieces
+        # Characters that are split over tokens are told when they are whole.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.reply = Reply()
+        self.repeated = False
+
+    def feed(self, token_id: int) -> list[Delta]:
+        return self._tell(self._decoder.decode(self._pieces[token_id]))
+
+    def finish(self, ended: Literal["stop", "length"]) -> list[Delta]:
+        # Half a character that the tokens ran out in is left out.
+        self.reply.finish = ended
+        return []
+
+    def _tell(self, text: str) -> list[Delta]:
+        self.reply.text += text
+        return [Delta("text", text)] if text else []

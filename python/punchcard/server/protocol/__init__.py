@@ -1,0 +1,1 @@
+"""The bodies of requests and answers, one module for each endpoint, and what they mean to a model."""

@@ -1,0 +1,172 @@
+"""What the endpoints have in common: the strictness of bodies, sampling, errors, usage."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from punchcard.chat import Sampling
+from punchcard.errors import PunchcardError
+from punchcard.server.errors import BadRequest
+from punchcard.server.options import ServerOptions
+from punchcard.server.service import Usage
+from punchcard.server.writer import Finish
+
+Temperature = Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)]
+TopP = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+TopK = Annotated[int, Field(ge=-1)]
+Seed = Annotated[int, Field(ge=-(1 << 63), le=(1 << 63) - 1)]
+Stop = Annotated[str, Field(min_length=1, max_length=1000)]
+Stops = Annotated[list[Stop], Field(max_length=16)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Part(BaseModel):
+    """A part of a request's body. What it does not know is refused: it would be ignored otherwise."""
+
+    # Bodies are JSON, so nothing has to be converted.
+    model_config = ConfigDict(extra="forbid", strict=True, populate_by_name=False)
+
+
+class Body(Part):
+    """A request's body."""
+
+    #: Fields that are known, but can only have values that change nothing; with what to do instead.
+    NEUTRAL: ClassVar[Mapping[str, tuple[tuple[Any, ...], str | None]]] = {}
+
+    def refuse_unsupported(self) -> None:
+        """Raises `BadRequest` for the first field that asks for what this server cannot do."""
+        for name, (neutral, hint) in self.NEUTRAL.items():
+            value = getattr(self, name)
+            if value is not None and value not in neutral:
+                raise BadRequest(
+                    f"{name} is not supported by this server", hint=hint, param=name, code="unsupported_parameter"
+                )
+
+
+class StreamOptions(Part):
+    include_usage: bool | None = None
+    include_obfuscation: bool | None = None
+
+
+class ErrorDetail(BaseModel):
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ErrorBody(BaseModel):
+    """What a request is refused with."""
+
+    error: ErrorDetail
+
+
+def sampling(
+    options: ServerOptions,
+    *,
+    max_tokens: int | None,
+    temperature: float | None,
+    top_p: float | None = None,
+    top_k: int | None = None,
+    seed: int | None = None,
+    stop: str | Sequence[str] | None = None,
+    param: str = "max_tokens",
+) -> Sampling:
+    """How tokens are picked. Raises `BadRequest` if the answer may be longer than the server allows."""
+    if max_tokens is not None and max_tokens > options.max_tokens:
+        raise BadRequest(
+            f"{param} is {max_tokens}; this server writes at most {options.max_tokens} tokens",
+            param=param,
+            code="max_tokens_too_large",
+        )
+    if top_k == 0:
+        raise BadRequest("top_k is 0", hint="-1 or nothing stands for all tokens", param="top_k")
+    return Sampling(
+        max_new_tokens=max_tokens or options.max_tokens,
+        temperature=options.default_temperature if temperature is None else temperature,
+        top_k=None if top_k in (None, -1) else top_k,
+        top_p=top_p,
+        seed=seed,
+        stop=(stop,) if isinstance(stop, str) else tuple(stop or ()),
+    )
+
+
+FINISH_REASONS: Mapping[Finish, Literal["stop", "tool_calls", "length"]] = {
+    "stop": "stop",
+    "calls": "tool_calls",
+    "length": "length",
+}
+
+
+class PromptDetails(BaseModel):
+    cached_tokens: int
+
+
+class CompletionDetails(BaseModel):
+    reasoning_tokens: int
+
+
+class CompletionUsage(BaseModel):
+    """Tokens. ``cached_tokens``: those of the prompt that were not computed again."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: PromptDetails
+    completion_tokens_details: CompletionDetails
+
+    @classmethod
+    def of(cls, usage: Usage) -> CompletionUsage:
+        return cls(
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            total_tokens=usage.prompt_tokens + usage.completion_tokens,
+            prompt_tokens_details=PromptDetails(cached_tokens=usage.cached_tokens),
+            completion_tokens_details=CompletionDetails(reasoning_tokens=usage.reasoning_tokens),
+        )
+
+
+def explain(errors: Sequence[Any], body: Any) -> BadRequest:
+    """What is wrong with a body, of Pydantic's errors: the first of those that reach deepest into it.
+
+    A wrong word goes first: where it says what an object is, it is the reason why other fields are missing.
+    """
+    located = [(_path(error["loc"], body), error["type"] == "literal_error", str(error["msg"])) for error in errors]
+    path, _, message = max(located, key=lambda found: (len(found[0]), found[1]))
+    param = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    return BadRequest(f"{param or 'The body'}: {message}", param=param or None, code="invalid_value")
+
+
+def _path(location: Sequence[int | str], body: Any) -> list[int | str]:
+    """The steps of a location that lead through the body, and what is missing there. Others name branches of unions."""
+    path: list[int | str] = []
+    for step in location[1:]:
+        here = body
+        for taken in path:
+            here = here[taken]
+        inside = isinstance(here, Mapping) and step in here
+        if inside or (isinstance(here, list) and isinstance(step, int) and step < len(here)):
+            path.append(step)
+    last = location[-1] if location else ""
+    if isinstance(last, str) and _FIELD.fullmatch(last) and path[-1:] != [last] and len(location) > 1:
+        path.append(last)
+    return path
+
+
+# Branches are named after classes and types.
+_FIELD = re.compile(r"(?!str$|int$|bool$|float$|list$|dict$|literal$|none$)[a-z][a-z_]*")
+
+
+def required(condition: bool, message: str, param: str, hint: str | None = None) -> None:
+    """Raises `BadRequest` unless the condition holds."""
+    if not condition:
+        raise BadRequest(message, hint=hint, param=param)
+
+
+def blamed(error: PunchcardError, param: str) -> BadRequest:
+    """The error as one of a field of the request."""
+    return BadRequest(error.message, hint=error.hint, param=param)
