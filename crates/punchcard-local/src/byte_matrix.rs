@@ -11,7 +11,7 @@
 use crate::kernels;
 use crate::matrix::Matrix;
 use crate::parallel;
-use crate::product::{Right, multiply};
+use crate::product::{Onto, Right, Strided, multiply};
 #[cfg(target_arch = "x86_64")]
 use crate::rows;
 use candle_core::quantized::{GgmlDType, QStorage, QTensor};
@@ -186,7 +186,7 @@ impl ByteMatrix {
         let ranges = parallel::chunks(input.rows(), tokens, self.rows);
         parallel::for_each_range(output.data_mut(), &ranges, |task, out| {
             let count = out.len() / self.rows;
-            let input = &input.data()[task * tokens * self.columns..][..count * self.columns];
+            let input = Strided { data: &input.data()[task * tokens * self.columns..], stride: self.columns };
             let step = (PANEL / self.columns).clamp(1, self.rows);
             let mut panel = vec![0.0; step * self.columns];
             for first in (0..self.rows).step_by(step) {
@@ -195,7 +195,8 @@ impl ByteMatrix {
                 let (quants, scales) = self.range(first, rows);
                 kernels::dequantise(quants, scales, panel);
                 // The columns of `out` from `first` on.
-                multiply(&mut out[first..], self.rows, input, panel, (count, rows, self.columns), Right::Transposed);
+                let out = Strided { data: &mut out[first..], stride: self.rows };
+                multiply(Onto::Nothing, out, input, panel, (count, rows, self.columns), Right::Transposed);
             }
         });
         output
