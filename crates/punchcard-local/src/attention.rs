@@ -143,7 +143,8 @@ impl Block<'_> {
         let mut scores = vec![0.0; rows * past];
         for stretch in stretches() {
             let out = Strided { data: &mut scores[stretch.first..], stride: past };
-            multiply(Onto::Nothing, out, queries, stretch.keys, (rows, stretch.len, dim), Right::Transposed);
+            let keys = Strided { data: stretch.keys, stride: dim };
+            multiply(Onto::Nothing, out, queries, keys, (rows, stretch.len, dim), Right::Transposed);
         }
         for (row, scores) in scores.chunks_exact_mut(past).enumerate() {
             let (seen, ahead) = scores.split_at_mut(self.start + row / group + 1);
@@ -153,7 +154,8 @@ impl Block<'_> {
         for stretch in stretches() {
             let out = Strided { data: &mut *out, stride: dim };
             let weights = Strided { data: &scores[stretch.first..], stride: past };
-            multiply(Onto::Sum, out, weights, stretch.values, (rows, dim, stretch.len), Right::Plain);
+            let values = Strided { data: stretch.values, stride: dim };
+            multiply(Onto::Sum, out, weights, values, (rows, dim, stretch.len), Right::Plain);
         }
     }
 }

@@ -22,7 +22,7 @@
 //!
 //! The flow is [`gguf`] (the container) → [`config`] (the shape) → [`model`] (weights, forward pass) over
 //! [`sequence`] (what was read so far) and [`cache`], with [`linear`], [`byte_matrix`], [`slabs`], [`attention`], [`matrix`],
-//! [`product`], [`kernels`], `rows` and [`parallel`] below it, and [`tokenizer`] over [`pretokenizer`] beside it.
+//! [`product`], [`kernels`], [`tiles`] and [`parallel`] below it, and [`tokenizer`] over [`pretokenizer`] beside it.
 //!
 //! # Speed
 //! Quantised products are candle's: it looks at run time for AVX2, AVX-512 VNNI, NEON and the like, so that one build serves
@@ -42,10 +42,9 @@ pub mod model;
 pub mod parallel;
 pub mod pretokenizer;
 pub mod product;
-#[cfg(target_arch = "x86_64")]
-pub mod rows;
 pub mod sequence;
 pub mod slabs;
+pub mod tiles;
 pub mod tokenizer;
 
 pub use error::{Error, Result};

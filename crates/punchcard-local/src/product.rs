@@ -12,7 +12,7 @@ pub struct Strided<T> {
 impl<T: AsRef<[f32]>> Strided<T> {
     /// Whether all of `rows` × `columns` lies within the slice.
     fn holds(&self, rows: usize, columns: usize) -> bool {
-        self.stride >= columns && self.data.as_ref().len() >= (rows - 1) * self.stride + columns
+        rows == 0 || self.stride >= columns && self.data.as_ref().len() >= (rows - 1) * self.stride + columns
     }
 }
 
@@ -42,17 +42,24 @@ pub fn multiply(
     onto: Onto,
     out: Strided<&mut [f32]>,
     left: Strided<&[f32]>,
-    right: &[f32],
+    right: Strided<&[f32]>,
     (rows, columns, inner): (usize, usize, usize),
     layout: Right,
 ) {
     if rows == 0 || columns == 0 {
         return;
     }
-    assert!(out.holds(rows, columns) && left.holds(rows, inner) && right.len() == inner * columns);
+    assert!(out.holds(rows, columns) && left.holds(rows, inner));
+    let stride = right.stride as isize;
     let (right_column, right_row) = match layout {
-        Right::Plain => (1, columns as isize),
-        Right::Transposed => (inner as isize, 1),
+        Right::Plain => {
+            assert!(right.holds(inner, columns));
+            (1, stride)
+        }
+        Right::Transposed => {
+            assert!(right.holds(columns, inner));
+            (stride, 1)
+        }
     };
     let add = onto == Onto::Sum;
     // SAFETY: the strides walk over no more than the extents of the three slices, as asserted; `out` is borrowed exclusively
@@ -69,7 +76,7 @@ pub fn multiply(
             left.data.as_ptr(),
             1,
             left.stride as isize,
-            right.as_ptr(),
+            right.data.as_ptr(),
             right_column,
             right_row,
             if add { 1.0f32 } else { 0.0 },
@@ -92,16 +99,20 @@ mod tests {
             let stride = columns + 2;
             let wide: Vec<f32> = (0..rows * (inner + 3)).map(|i| (i % 13) as f32 - 6.0).collect();
             let left = Strided { data: wide.as_slice(), stride: inner + 3 };
-            let right: Vec<f32> = (0..inner * columns).map(|i| (i % 11) as f32 - 5.0).collect();
+            let right: Vec<f32> = (0..(inner + 2) * (columns + 2)).map(|i| (i % 11) as f32 - 5.0).collect();
             for layout in [Right::Plain, Right::Transposed] {
                 let mut data = vec![f32::NAN; rows * stride];
                 for times in [1.0, 2.0] {
                     let onto = if times == 1.0 { Onto::Nothing } else { Onto::Sum };
                     let out = Strided { data: data.as_mut_slice(), stride };
-                    multiply(onto, out, left, &right, (rows, columns, inner), layout);
+                    let right_stride = if layout == Right::Plain { columns } else { inner } + 1;
+                    let factor = Strided { data: right.as_slice(), stride: right_stride };
+                    multiply(onto, out, left, factor, (rows, columns, inner), layout);
                     for r in 0..rows {
                         for c in 0..columns {
-                            let at = |k: usize| if layout == Right::Plain { k * columns + c } else { c * inner + k };
+                            let at = |k: usize| {
+                                if layout == Right::Plain { k * right_stride + c } else { c * right_stride + k }
+                            };
                             let expected: f32 = (0..inner).map(|k| wide[r * left.stride + k] * right[at(k)]).sum();
                             assert_eq!(data[r * stride + c], times * expected);
                         }
