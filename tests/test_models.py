@@ -206,6 +206,18 @@ def test_each_row_of_a_batch_is_as_alone(smollm: LocalModel, rows: int) -> None:
         assert np.abs(row - alone).max() < 1e-3 * np.ptp(alone)
 
 
+def test_a_step_of_a_batch_is_the_same_to_the_last_bit(smollm: LocalModel) -> None:
+    prompts = [smollm.tokenize(f"{i} bottles of beer" + " on the wall" * i) for i in range(12)]
+    alone = []
+    sequences = [smollm.sequence() for _ in prompts]
+    for sequence, prompt in zip(sequences, prompts, strict=True):
+        smollm.forward_batch([(sequence, prompt[:-1])])
+        alone.append(smollm.forward_batch([(sequence, prompt[-1:])])[0])
+        sequence.rewind(len(prompt) - 1)
+    together = smollm.forward_batch([(s, prompt[-1:]) for s, prompt in zip(sequences, prompts, strict=True)])
+    assert np.array_equal(together, np.array(alone))
+
+
 def test_prompts_and_single_tokens_mix(smollm: LocalModel) -> None:
     first, second = smollm.tokenize("One, two, three, four, five,"), smollm.tokenize("word " * 300)
     smollm.rewind(0)

@@ -8,6 +8,7 @@
 //! Every sum takes the columns of a tile in their order, and then is scaled and added to those of the tiles before. That does
 //! not depend on the number of vectors: the products of a vector are the same to the last bit, alone and among others.
 
+use crate::kernels;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 use std::sync::OnceLock;
@@ -33,11 +34,7 @@ impl Tile {
 
     /// The weights as floats: sixteen for each column, with `stride` elements from one column to the next.
     pub fn dequantise(&self, out: &mut [f32], stride: usize) {
-        for (quants, out) in self.quants.iter().zip(out.chunks_mut(stride)) {
-            for ((out, &quant), scale) in out.iter_mut().zip(quants).zip(&self.scales) {
-                *out = f32::from(quant) * scale;
-            }
-        }
+        kernels::dequantise(&self.quants, &self.scales, stride, out);
     }
 }
 
@@ -142,7 +139,8 @@ impl Kernels {
         }
     }
 
-    /// As many strips at a time as hide how long an addition takes, where there are registers for their sums.
+    /// Multiplies with one bundle, whose products with a row belong at `place(row, vector)`. A kernel takes as many strips at a
+    /// time as hide how long an addition takes, where there are registers for their sums.
     fn multiply_bundle(
         self,
         tiles: &[Tile],

@@ -147,6 +147,54 @@ fn the_cache_goes_on_and_back() {
     }
 }
 
+/// A model with its matrices in a quantisation, which has this number in files, and with the floats that they then stand for.
+fn quantise(plain: &File, dtype: GgmlDType, kind: u32) -> (File, File) {
+    let mut quantised = plain.clone();
+    let mut rounded = plain.clone();
+    for ((old, new), rounded) in plain.tensors.iter().zip(&mut quantised.tensors).zip(&mut rounded.tensors) {
+        if old.shape.len() == 2 {
+            let values: Vec<f32> = old.bytes.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+            let tensor = candle_core::Tensor::from_vec(values, old.shape.as_slice(), &Device::Cpu).unwrap();
+            let tensor = QTensor::quantize(&tensor, dtype).unwrap();
+            new.bytes = tensor.data().unwrap().to_vec();
+            new.kind = kind;
+            let values = tensor.dequantize(&Device::Cpu).unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap();
+            rounded.bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        }
+    }
+    (quantised, rounded)
+}
+
+#[test]
+fn a_step_of_a_batch_is_the_same_to_the_last_bit() {
+    // Rows of projections that do not fill whole tiles, and that do.
+    for shape in [Shape { width: 96, hidden: 288, heads: 6, kv_heads: 3, ..LLAMA }, Shape { width: 64, hidden: 96, ..LLAMA }] {
+        let (file, _) = quantise(&model(&shape, true), GgmlDType::Q8_0, 8);
+        let runtime = open(&format!("same-{}", shape.width), &file);
+        let model = runtime.model();
+        let mut sequences = Vec::new();
+        for i in 0..64 {
+            let mut sequence = model.sequence();
+            model.forward(&mut sequence, &ids(1 + i * 5, shape.vocab), false).unwrap();
+            sequences.push(sequence);
+        }
+        let alone: Vec<Vec<f32>> = sequences
+            .iter()
+            .map(|sequence| {
+                let mut copy = model.sequence();
+                copy.copy_from(sequence, sequence.position()).unwrap();
+                model.forward(&mut copy, &[9], false).unwrap()
+            })
+            .collect();
+        for count in [1, 2, 3, 5, 8, 13, 32, 64] {
+            let mut copies: Vec<_> = (0..count).map(|_| model.sequence()).collect();
+            copies.iter_mut().zip(&sequences).for_each(|(copy, from)| copy.copy_from(from, from.position()).unwrap());
+            let mut batch: Vec<(_, &[u32])> = copies.iter_mut().map(|copy| (copy, &[9][..])).collect();
+            assert!(model.forward_batch(&mut batch).unwrap() == alone[..count].concat(), "{count} sequences");
+        }
+    }
+}
+
 #[test]
 fn quantised_weights_give_nearly_the_same() {
     let narrow = Shape { width: 96, hidden: 288, heads: 6, kv_heads: 3, ..LLAMA };
@@ -162,26 +210,13 @@ fn quantised_weights_give_nearly_the_same() {
         (&wide, GgmlDType::Q6K, 14),
     ];
     for (shape, dtype, kind) in table {
-        let plain = model(shape, true);
-        let mut quantised = plain.clone();
-        let mut rounded = plain.clone();
-        for ((old, new), rounded) in plain.tensors.iter().zip(&mut quantised.tensors).zip(&mut rounded.tensors) {
-            if old.shape.len() == 2 {
-                let values: Vec<f32> = old.bytes.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
-                let tensor = candle_core::Tensor::from_vec(values, old.shape.as_slice(), &Device::Cpu).unwrap();
-                let tensor = QTensor::quantize(&tensor, dtype).unwrap();
-                new.bytes = tensor.data().unwrap().to_vec();
-                new.kind = kind;
-                let values = tensor.dequantize(&Device::Cpu).unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap();
-                rounded.bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-            }
-        }
+        let (quantised, rounded) = quantise(&model(shape, true), dtype, kind);
         let runtime = open(&format!("quantised-{dtype:?}"), &quantised);
-        let ids = ids(30, shape.vocab);
+        let ids = ids(110, shape.vocab);
         let expected = reference(shape, &weights(&rounded), &ids).concat();
         // Few tokens and many take different ways.
         let (mut found, mut sequence) = (Vec::new(), runtime.model().sequence());
-        for part in [&ids[..1], &ids[1..4], &ids[4..9], &ids[9..]] {
+        for part in [&ids[..1], &ids[1..4], &ids[4..9], &ids[9..30], &ids[30..]] {
             found.extend(runtime.model().forward(&mut sequence, part, true).unwrap());
         }
         let error: f64 = found.iter().zip(&expected).map(|(f, e)| (f64::from(*f) - e).powi(2)).sum();
