@@ -95,9 +95,11 @@ kernels! {
     /// Signed bytes as floats, in units of their lane's scale: sixteen for each column, with `stride` floats from one column to
     /// the next.
     pub fn dequantise(columns: &[[i8; LANES]], scales: &[f32; LANES], stride: usize, floats: &mut [f32]) {
-        for (quants, floats) in columns.iter().zip(floats.chunks_mut(stride)) {
-            for ((float, &quant), scale) in floats.iter_mut().zip(quants).zip(scales) {
-                *float = f32::from(quant) * scale;
+        // Known to be sixteen, they become vectors.
+        let floats = floats.chunks_mut(stride).filter_map(|floats| floats.first_chunk_mut::<LANES>());
+        for (quants, floats) in columns.iter().zip(floats) {
+            for lane in 0..LANES {
+                floats[lane] = f32::from(quants[lane]) * scales[lane];
             }
         }
     }

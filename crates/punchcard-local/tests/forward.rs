@@ -168,7 +168,9 @@ fn quantise(plain: &File, dtype: GgmlDType, kind: u32) -> (File, File) {
 #[test]
 fn a_step_of_a_batch_is_the_same_to_the_last_bit() {
     // Rows of projections that do not fill whole tiles, and that do.
-    for shape in [Shape { width: 96, hidden: 288, heads: 6, kv_heads: 3, ..LLAMA }, Shape { width: 64, hidden: 96, ..LLAMA }] {
+    for shape in
+        [Shape { width: 96, hidden: 288, heads: 6, kv_heads: 3, ..LLAMA }, Shape { width: 64, hidden: 96, ..LLAMA }]
+    {
         let (file, _) = quantise(&model(&shape, true), GgmlDType::Q8_0, 8);
         let runtime = open(&format!("same-{}", shape.width), &file);
         let model = runtime.model();
