@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,10 +184,11 @@ class LocalModel:
             checked.append((sequence._cache, self._checked(ids, index=index)))
         return self._runtime.forward_batch(checked)
 
-    def _checked(self, ids: Sequence[int], **where: int) -> list[int]:
+    def _checked(self, ids: Sequence[int], index: int | None = None) -> list[int]:
         checked = [int(i) for i in ids]
         wrong = next((i for i in checked if not 0 <= i < self.vocab_size), None)
         if wrong is not None:
+            where: dict[str, Any] = {} if index is None else {"index": index}
             raise ModelError(f"token {wrong} is out of range: the vocabulary has {self.vocab_size}", **where)
         return checked
 
