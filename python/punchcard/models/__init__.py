@@ -5,6 +5,6 @@
 
 from .catalogue import CATALOGUE, DEFAULT_MODEL, ModelEntry
 from .download import ensure, resolve
-from .local import LocalModel
+from .local import LocalModel, LocalSequence
 
-__all__ = ["CATALOGUE", "DEFAULT_MODEL", "LocalModel", "ModelEntry", "ensure", "resolve"]
+__all__ = ["CATALOGUE", "DEFAULT_MODEL", "LocalModel", "LocalSequence", "ModelEntry", "ensure", "resolve"]
