@@ -188,7 +188,7 @@ def test_padding_does_not_enter_the_grammar(smollm: Loaded) -> None:
 
 
 def test_samples_are_valid_and_differ(smollm: Loaded) -> None:
-    processor = GrammarLogitsProcessor(smollm[2].compile_json_schema(WEATHER))
+    processor = GrammarLogitsProcessor(smollm[2].compile_json_schema(WEATHER, whitespace="none"))
     torch.manual_seed(7)
     options = {"do_sample": True, "temperature": 1.5, "top_k": 50, "num_return_sequences": 6}
     written = answers(smollm, [chat("What's the weather?")], processor, **options)
@@ -328,13 +328,15 @@ def test_caches_that_cannot_go_back_are_computed_again(kind: str) -> None:
     else:
         config = transformers.MambaConfig(**sizes, state_size=4)
     network = transformers.AutoModelForCausalLM.from_config(config)
+    for weights in network.parameters():
+        weights.data *= 3  # else all logits are near zero, and right and wrong look alike
     model = TransformersModel(network, _bytes_tokenizer(), context_length=32)
     ids = [int(i) for i in np.random.default_rng(3).integers(0, 64, 20)]
     whole = model.forward(ids, all_positions=True)
     model.rewind(12)
     again = np.concatenate([model.forward(ids[12:15], all_positions=True), model.forward(ids[15:], all_positions=True)])
     assert model.position == 20
-    assert np.abs(again - whole[12:]).max() < 1e-4
+    assert np.abs(again - whole[12:]).max() < 1e-3 * np.ptp(whole)
 
 
 def test_a_tokenizer_that_adds_a_space_is_kept_from_it() -> None:
@@ -348,7 +350,7 @@ def test_a_tokenizer_that_adds_a_space_is_kept_from_it() -> None:
     sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
     network = transformers.AutoModelForCausalLM.from_config(transformers.LlamaConfig(vocab_size=7, **sizes))
     model = TransformersModel(network, fast)
-    assert fast.encode("ab", add_special_tokens=False) != [5]
+    assert fast.encode("ab", add_special_tokens=False) == [4, 3]
     assert model.tokenize("ab") == [5]
     assert model.tokenize(" a") == [4]
 

@@ -4,21 +4,24 @@ A runtime is a file of this folder. It offers one of two things, or both:
 
 - a `Model`, which computes logits step by step, so that `punchcard.Agent` and `punchcard.extract` can run on it;
 - a processor of logits, for a library that has a decoding loop of its own. It is told the tokens of a row and gives
-  back the logits without those that the grammar forbids. `Follower` is the part that all of these share.
+  back the logits without those that the grammar forbids.
+
+`CachedModel` is what the models share, `Follower` and `Row` what the processors share.
 """
 
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from punchcard.errors import ContextLengthError, ModelError, PunchcardError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from punchcard._core import CompiledGrammar
     from punchcard.tokenizers.info import TokenizerInfo
 
@@ -84,6 +87,138 @@ class Follower:
         return True
 
 
+class Row(Follower):
+    """A `Follower` that is handed prompts, too: what the first call of a generation brings is the prompt, what comes
+    behind it the answer.
+
+    No loop brings more than one token more than it did before. So a text that does not begin with the prompt, or that
+    has more, such as the next turn of a conversation, is the prompt of another generation.
+    """
+
+    def __init__(self, compiled_grammar: CompiledGrammar) -> None:
+        super().__init__(compiled_grammar)
+        self._prompt: list[int] | None = None
+        self._length = 0  # of the last call's tokens
+
+    def reset(self) -> None:
+        """The next call begins a new generation."""
+        self._prompt = None
+
+    def follow(self, tokens: Sequence[int]) -> bool:
+        """Goes behind ``tokens``, prompt and answer. False if the grammar refuses one of them."""
+        prompt = self._prompt
+        if prompt is None or len(tokens) > self._length + 1 or list(tokens[: len(prompt)]) != prompt:
+            self._prompt = prompt = list(tokens)
+        self._length = len(tokens)
+        return super().follow(tokens[len(prompt) :])
+
+
+class CachedModel(ABC):
+    """The text that a model has seen, and how much of it is in the model's cache.
+
+    Where a cache cannot go back (sliding windows that have been passed, states of a recurrence), `rewind` keeps the
+    tokens, and the next forward pass computes them again. A class that has this as its base says how its library adds
+    tokens to the cache and drops them.
+    """
+
+    name: str
+    vocab_size: int
+    context_length: int
+    chat_template: str | None
+    bos_token_id: int | None
+    eos_token_ids: list[int]
+    tokenizer_info: TokenizerInfo
+
+    def __init__(self) -> None:
+        self._tokens: list[int] = []
+        self._cached = 0  # tokens in the cache, at most all of them
+
+    @abstractmethod
+    def _compute(self, ids: list[int], all_positions: bool) -> NDArray[np.float32]:
+        """Adds ``ids`` to the cache. Returns the logits, float32 [positions, vocab_size], after the last at least,
+        after each if ``all_positions``."""
+
+    @abstractmethod
+    def _drop(self, count: int) -> bool:
+        """Takes the last ``count`` tokens out of the cache. False if that cannot be done; the cache is then spoilt."""
+
+    @abstractmethod
+    def _clear(self) -> None:
+        """Empties the cache."""
+
+    @abstractmethod
+    def _encode(self, text: str, parse_special: bool) -> list[int]:
+        """The ids of ``text``, as the tokenizer gives them."""
+
+    @property
+    def position(self) -> int:
+        """Tokens of the text."""
+        return len(self._tokens)
+
+    def rewind(self, position: int) -> None:
+        """Forget the tokens from ``position`` on. Raises `ModelError` if there are not so many."""
+        if not 0 <= position <= self.position:
+            raise ModelError(f"Cannot rewind to position {position}: the text has {self.position} tokens")
+        del self._tokens[position:]
+        if position < self._cached and (position == 0 or not self._drop(self._cached - position)):
+            self._clear()
+            self._cached = 0
+        self._cached = min(self._cached, position)
+
+    def forward(self, ids: Sequence[int], *, all_positions: bool = False) -> NDArray[np.float32]:
+        """Append ``ids`` to the text in one pass; see `Model`.
+
+        Raises `ModelError` for ids that there are not, `ContextLengthError` where they do not fit; the text is then as
+        it was.
+        """
+        checked = self._checked(ids)
+        try:
+            rows = self._compute(self._tokens[self._cached :] + checked, all_positions)
+        except BaseException:
+            self._clear()
+            self._cached = 0
+            raise
+        self._tokens += checked
+        self._cached = len(self._tokens)
+        return rows[-len(checked) :] if all_positions else rows[-1]
+
+    def _checked(self, ids: Sequence[int]) -> list[int]:
+        checked = [int(token) for token in ids]
+        if not checked:
+            raise ModelError("A forward pass needs at least one token")
+        wrong = next((token for token in checked if not 0 <= token < self.vocab_size), None)
+        if wrong is not None:
+            raise ModelError(f"Token {wrong} is out of range: the vocabulary of {self.name} has {self.vocab_size}")
+        needed = self.position + len(checked)
+        if needed > self.context_length:
+            raise ContextLengthError(
+                f"{needed} tokens do not fit the context of {self.name}, which has room for {self.context_length}",
+                hint="Shorten the text, or rewind the model first",
+                tokens=needed,
+                context_length=self.context_length,
+            )
+        return checked
+
+    def tokenize(self, text: str, *, parse_special: bool = False) -> list[int]:
+        """The ids of ``text``; special tokens are recognised only where ``parse_special``."""
+        text = text.encode("utf-8", "replace").decode()
+        ids = self._encode(text, parse_special)
+        if text and self.tokenizer_info.decode(ids[:1])[:1] == b" " != text[:1].encode():
+            # Tokenizers of SentencePiece put a space before a text, but not behind a line break.
+            line_break = self._encode("\n", parse_special)
+            both = self._encode("\n" + text, parse_special)
+            if both[: len(line_break)] == line_break:
+                return both[len(line_break) :]
+        return ids
+
+    def detokenize(self, ids: Sequence[int]) -> str:
+        """The text of ``ids`` without special tokens; bytes that are no UTF-8 become ``�``."""
+        return self.tokenizer_info.decode(ids).decode("utf-8", "replace")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, position={self.position})"
+
+
 def require(module: str, *, install: str) -> Any:
     """An optional library. Raises `PunchcardError`, which says ``pip install`` what, where it is missing."""
     try:
@@ -92,31 +227,3 @@ def require(module: str, *, install: str) -> Any:
         raise PunchcardError(
             f"{module} cannot be imported: {error}", hint=f"pip install {install}", module=module
         ) from error
-
-
-def check_forward(model: Model, ids: Sequence[int]) -> list[int]:
-    """The ids of a forward pass as plain numbers.
-
-    Raises `ModelError` if there are none or one is out of range, `ContextLengthError` if the context has no room.
-    """
-    checked = [int(token) for token in ids]
-    if not checked:
-        raise ModelError("A forward pass needs at least one token")
-    wrong = next((token for token in checked if not 0 <= token < model.vocab_size), None)
-    if wrong is not None:
-        raise ModelError(f"Token {wrong} is out of range: the vocabulary of {model.name} has {model.vocab_size}")
-    needed = model.position + len(checked)
-    if needed > model.context_length:
-        raise ContextLengthError(
-            f"{needed} tokens do not fit the context of {model.name}, which has room for {model.context_length}",
-            hint="Shorten the text, or rewind the model first",
-            tokens=needed,
-            context_length=model.context_length,
-        )
-    return checked
-
-
-def check_rewind(model: Model, position: int) -> None:
-    """Raises `ModelError` if ``position`` is not one that the model has been at."""
-    if not 0 <= position <= model.position:
-        raise ModelError(f"Cannot rewind to position {position}: the cache holds {model.position} tokens")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from punchcard.batch_matcher import BatchMatcher
 from punchcard.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace
 from punchcard.errors import MatcherError, ModelError
-from punchcard.models.base import Follower, check_forward, check_rewind, require
+from punchcard.models.base import CachedModel, Follower, require
 from punchcard.tokenizers.info import TokenizerInfo
 
 if TYPE_CHECKING:
@@ -150,14 +150,11 @@ class GrammarLogitsProcessor:
         return [other for other, equal in enumerate(same) if equal]
 
 
-class TransformersModel:
+class TransformersModel(CachedModel):
     """A causal language model of transformers, with the keys and values of the tokens that it has seen.
 
     ``model``: what ``AutoModelForCausalLM.from_pretrained`` gives, on any device and of any dtype; ``tokenizer``: its
     tokenizer; ``name``: what errors call it, and what the tool format is told by where the template does not tell.
-
-    Where the cache cannot go back (sliding windows that have been passed, state spaces), `rewind` keeps the tokens and
-    the next forward pass computes them again.
 
     Attributes: those of `punchcard.models.base.Model`, of which ``eos_token_ids`` are those of the generation config and
     of the tokenizer; ``model`` and ``tokenizer``, as given.
@@ -169,6 +166,7 @@ class TransformersModel:
     def __init__(
         self, model: Any, tokenizer: Any, *, name: str | None = None, context_length: int | None = None
     ) -> None:
+        super().__init__()
         self._torch = require("torch", install="'punchcard[transformers]'")
         self.model = model.eval()
         self.tokenizer = tokenizer
@@ -184,79 +182,41 @@ class TransformersModel:
         ends = _ids(getattr(model.generation_config, "eos_token_id", None))
         self.tokenizer_info = TokenizerInfo.from_huggingface(tokenizer, eos_token_ids=ends, vocab_size=self.vocab_size)
         self.eos_token_ids: list[int] = self.tokenizer_info.eos_token_ids
-        # Tokenizers of SentencePiece put a space before a text.
-        self._adds_space = self.tokenizer_info.decode(self._encode("a", False)) == b" a"
         parameters = inspect.signature(model.forward).parameters
         self._keeps_some = "logits_to_keep" in parameters
         # Version 5 of transformers renames it.
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"
-        self._tokens: list[int] = []  # the text, of which the cache holds the first `_cached`
-        self._cached = 0
         self._cache: Any = None
-
-    @property
-    def position(self) -> int:
-        """Tokens of the text."""
-        return len(self._tokens)
-
-    def rewind(self, position: int) -> None:
-        """Forget the tokens from ``position`` on."""
-        check_rewind(self, position)
-        del self._tokens[position:]
-        if position < self._cached:
-            self._crop(position)
-
-    def _crop(self, position: int) -> None:
-        try:
-            self._cache.crop(position - self._cached)
-            self._cached = position
-            if position > 0 and self._cache.get_seq_length() == position:
-                return
-        except (AttributeError, NotImplementedError, RuntimeError, ValueError):
-            pass  # some kinds of layers cannot go back, and say so in these ways
-        self._cache, self._cached = None, 0
-
-    def tokenize(self, text: str, *, parse_special: bool = False) -> list[int]:
-        """The ids of ``text``; special tokens are recognised only where ``parse_special``."""
-        text = text.encode("utf-8", "replace").decode()
-        ids = self._encode(text, parse_special)
-        if text and self._adds_space:
-            # Behind a line break, nothing is put before the text.
-            line_break = self._encode("\n", parse_special)
-            both = self._encode("\n" + text, parse_special)
-            if both[: len(line_break)] == line_break:
-                return both[len(line_break) :]
-        return ids
 
     def _encode(self, text: str, parse_special: bool) -> list[int]:
         ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=not parse_special)
         return ids
 
-    def detokenize(self, ids: Sequence[int]) -> str:
-        """The text of ``ids`` without special tokens; bytes that are no UTF-8 become ``�``."""
-        return self.tokenizer_info.decode(ids).decode("utf-8", "replace")
+    def _compute(self, ids: list[int], all_positions: bool) -> NDArray[np.float32]:
+        # Some state spaces start from zero when several tokens follow in one pass (Mamba, in transformers 5).
+        size = 1 if self._cached and _has_states(self._cache) else len(ids)
+        return np.concatenate([self._step(ids[at : at + size], all_positions) for at in range(0, len(ids), size)])
 
-    def forward(self, ids: Sequence[int], *, all_positions: bool = False) -> NDArray[np.float32]:
-        """Append ``ids`` to the text in one pass; see `punchcard.models.base.Model`.
-
-        Raises `ModelError` for ids that there are not, `ContextLengthError` where they do not fit.
-        """
-        checked = check_forward(self, ids)
-        again = self._tokens[self._cached :]
-        rows = len(checked) if all_positions else 1
+    def _step(self, ids: list[int], all_positions: bool) -> NDArray[np.float32]:
         torch = self._torch
+        rows = len(ids) if all_positions else 1
+        options = {self._cache_name: self._cache, **({"logits_to_keep": rows} if self._keeps_some else {})}
         with torch.inference_mode():
-            options = {self._cache_name: self._cache, **({"logits_to_keep": rows} if self._keeps_some else {})}
-            inputs = torch.tensor([again + checked], dtype=torch.int64, device=self.model.device)
+            inputs = torch.tensor([ids], dtype=torch.int64, device=self.model.device)
             output = self.model(input_ids=inputs, use_cache=True, **options)
-            logits = output.logits[0, -rows:].float().cpu().numpy()
+            logits: NDArray[np.float32] = output.logits[0, -rows:].float().cpu().numpy()
         self._cache = output[self._cache_name]
-        self._tokens += checked
-        self._cached = len(self._tokens)
-        return np.asarray(logits if all_positions else logits[0], dtype=np.float32)
+        return logits
 
-    def __repr__(self) -> str:
-        return f"TransformersModel({self.name!r}, position={self.position})"
+    def _drop(self, count: int) -> bool:
+        try:
+            self._cache.crop(-count)
+            return bool(self._cache.get_seq_length() == self._cached - count)
+        except (AttributeError, NotImplementedError, RuntimeError, ValueError):
+            return False  # some kinds of layers cannot go back, and say so in these ways
+
+    def _clear(self) -> None:
+        self._cache = None
 
 
 def _width(model: Any, config: Any) -> int:
@@ -267,6 +227,11 @@ def _width(model: Any, config: Any) -> int:
             f"{type(model).__name__} does not say how wide its logits are", hint="Load it as a causal language model"
         )
     return int(width)
+
+
+def _has_states(cache: Any) -> bool:
+    """Whether a cache holds states of a recurrence, and not only keys and values."""
+    return any(hasattr(part, "conv_states") for part in (cache, *getattr(cache, "layers", ())))
 
 
 def _template(tokenizer: Any) -> str | None:
