@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-
 from fake_model import END, PIECES
+
 from punchcard import CompiledGrammar, GrammarCompiler, TokenizerInfo
 from punchcard.models import LocalModel, download
 

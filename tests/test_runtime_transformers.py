@@ -110,6 +110,17 @@ def test_another_prompt_begins_anew(rows: list[list[int]]) -> None:
     assert masked(processor, rows) == [{97}] * len(rows)
 
 
+def test_a_prompt_that_begins_with_the_last_one_needs_a_reset() -> None:
+    processor = GrammarLogitsProcessor(regex("ab+"))
+    for text in ([0], [0, 97], [0, 97, 98]):
+        masked(processor, [text])
+    with pytest.raises(MatcherError, match="cannot be told") as caught:
+        masked(processor, [[0, 98]])
+    assert "reset()" in str(caught.value) and "drafts=True" in str(caught.value)
+    processor.reset()
+    assert masked(processor, [[0, 98]]) == [{97}]
+
+
 def test_reset_begins_anew() -> None:
     processor = GrammarLogitsProcessor(regex("aba"))
     masked(processor, [[0]])
@@ -246,8 +257,7 @@ def test_assisted_decoding_writes_what_greedy_does(smollm: Loaded) -> None:
 
 
 def test_one_processor_serves_one_generation_after_the_other(smollm: Loaded) -> None:
-    model, tokenizer, compiler = smollm
-    processor = GrammarLogitsProcessor(compiler.compile_regex("(yes|no)\\."))
+    processor = GrammarLogitsProcessor(smollm[2].compile_regex("(yes|no)\\."))
     first = chat("Is the sky blue?")
     said = answers(smollm, [first], processor)[0]
     assert said in ("yes.", "no.")

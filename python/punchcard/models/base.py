@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from punchcard.errors import ContextLengthError, ModelError, PunchcardError
+from punchcard.errors import ContextLengthError, MatcherError, ModelError, PunchcardError
 
 if TYPE_CHECKING:
     from punchcard._core import CompiledGrammar
@@ -91,26 +91,62 @@ class Row(Follower):
     """A `Follower` that is handed prompts, too: what the first call of a generation brings is the prompt, what comes
     behind it the answer.
 
-    No loop brings more than one token more than it did before. So a text that does not begin with the prompt, or that
-    has more, such as the next turn of a conversation, is the prompt of another generation.
+    A text that goes on from the last one by one token belongs to the same generation, any other begins a new one.
+
+    Args:
+        compiled_grammar: the grammar of the answer.
+        drafts: the text may also go back, and on in another way, behind the same prompt.
     """
 
-    def __init__(self, compiled_grammar: CompiledGrammar) -> None:
+    def __init__(self, compiled_grammar: CompiledGrammar, *, drafts: bool = False) -> None:
         super().__init__(compiled_grammar)
-        self._prompt: list[int] | None = None
-        self._length = 0  # of the last call's tokens
+        self._drafts = drafts
+        self.reset()
 
     def reset(self) -> None:
         """The next call begins a new generation."""
-        self._prompt = None
+        self._prompt: list[int] = []
+        self._text: list[int] | None = None  # the last call's tokens
+        self._left: set[int] = set()  # hashes of texts that others came after
 
     def follow(self, tokens: Sequence[int]) -> bool:
-        """Goes behind ``tokens``, prompt and answer. False if the grammar refuses one of them."""
-        prompt = self._prompt
-        if prompt is None or len(tokens) > self._length + 1 or list(tokens[: len(prompt)]) != prompt:
-            self._prompt = prompt = list(tokens)
-        self._length = len(tokens)
-        return super().follow(tokens[len(prompt) :])
+        """Goes behind ``tokens``, prompt and answer. False if the grammar refuses one of them.
+
+        Raises `MatcherError` where it cannot be told whether a new generation begins.
+        """
+        text = list(tokens)
+        if not self._goes_on(text):
+            if hash(tuple(text[:-1])) in self._left:
+                raise MatcherError(
+                    "Several texts are written in turn with one processor",
+                    hint="Give each of them its own, or call reset() to go on with a text",
+                )
+            if self._text is not None:
+                self._left.add(hash(tuple(self._text)))
+            self._prompt = text
+        self._text = text
+        return super().follow(text[len(self._prompt) :])
+
+    def _goes_on(self, text: list[int]) -> bool:
+        last, prompt = self._text, self._prompt
+        if last is None:
+            return False
+        if len(text) == len(last) + 1 and text[:-1] == last:
+            return True
+        if not len(prompt) < len(text) <= len(last) + 1 or text[: len(prompt)] != prompt:
+            return False
+        if not self._drafts:
+            raise ambiguous_text()
+        return True
+
+
+def ambiguous_text() -> MatcherError:
+    """For a text that has the last prompt, and goes on from it in another way than the last text."""
+    return MatcherError(
+        "It cannot be told whether the text goes on from the last prompt or is a prompt itself",
+        hint="Call reset() before the prompt of a new generation that begins with the last one; pass drafts=True where "
+        "an assistant or draft model is used",
+    )
 
 
 class CachedModel(ABC):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from punchcard.batch_matcher import BatchMatcher
 from punchcard.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace
 from punchcard.errors import MatcherError, ModelError
-from punchcard.models.base import CachedModel, Follower, require
+from punchcard.models.base import CachedModel, Follower, ambiguous_text, require
 from punchcard.tokenizers.info import TokenizerInfo
 
 if TYPE_CHECKING:
@@ -35,16 +35,16 @@ class GrammarLogitsProcessor:
     Args:
         grammar: one for all rows, or one for each prompt of the batch. A prompt that is answered several times
             (``num_return_sequences``, ``num_beams``) has its grammar for all of its rows.
-        drafts: an assistant drafts tokens (``assistant_model``, ``prompt_lookup_num_tokens``), which may be refused.
-            Without, a refused token is an error, because then something else overrides the mask.
+        drafts: an assistant drafts tokens (``assistant_model``, ``prompt_lookup_num_tokens``), so that rows go back,
+            and have tokens that the grammar refuses. Without, both are errors.
 
-    One processor serves one generation at a time, and any number in a row: a call whose rows do not go on from the last
-    one's, with at most one token more, begins anew. So does `reset`.
+    One processor serves one generation at a time, and any number in a row: rows that go on from those of the last call
+    by one token belong to the same generation, any others begin a new one. So does `reset`.
 
     Raises, when generating:
         MatcherError: there is no token left, because other settings (``min_new_tokens``, ``suppress_tokens``,
             ``bad_words_ids``) forbid what the grammar asks for; a row has a token that the grammar refuses; the number
-            of grammars fits no batch.
+            of grammars fits no batch; it cannot be told whether a new generation begins.
     """
 
     supports_continuous_batching = False  # there, rows come and go between calls
@@ -67,7 +67,7 @@ class GrammarLogitsProcessor:
     def reset(self) -> None:
         """Forgets the generation: the next call begins a new one."""
         self._prompt: Any = None  # int64 [rows, prompt tokens]
-        self._length = 0  # tokens of a row at the last call
+        self._text: Any = None  # int64 [rows, tokens], of the last call
         self._rows: list[Follower] = []
         self._bitmask = allocate_token_bitmask(1, self._vocab_size)
 
@@ -76,9 +76,8 @@ class GrammarLogitsProcessor:
         scores in which what the grammar forbids is minus infinity; the given ones stay as they are."""
         if not self._goes_on(input_ids):
             self._begin(input_ids)
-        self._length = input_ids.shape[1]
+        self._text = input_ids.clone()
         answers: list[list[int]] = input_ids[:, self._prompt.shape[1] :].tolist()
-        # Counted before the masks of the last call are overwritten.
         alive = [row.follow(answer) for row, answer in zip(self._rows, answers, strict=True)]
         if not all(alive):
             self._check_refused(alive, answers)
@@ -90,19 +89,17 @@ class GrammarLogitsProcessor:
         return result
 
     def _goes_on(self, input_ids: Any) -> bool:
-        """Whether these are the rows of the last call, further on or taken back.
-
-        No loop hands over more than one token more than it did before. A new prompt that holds the old one and its
-        answer, as the next turn of a conversation does, has more.
-        """
-        prompt = self._prompt
-        return (
-            prompt is not None
-            and len(input_ids) == len(prompt)
-            and prompt.shape[1] <= input_ids.shape[1] <= self._length + 1
-            and input_ids.device == prompt.device
-            and bool((input_ids[:, : prompt.shape[1]] == prompt).all())
-        )
+        last, prompt = self._text, self._prompt
+        if last is None or len(input_ids) != len(last) or input_ids.device != last.device:
+            return False
+        begin, length = prompt.shape[1], input_ids.shape[1]
+        if length == last.shape[1] + 1 and _picks(input_ids[:, :-1], last):
+            return True
+        if not begin < length <= last.shape[1] + 1 or not bool((input_ids[:, :begin] == prompt).all()):
+            return False
+        if not self._drafts:
+            raise ambiguous_text()
+        return True
 
     def _begin(self, input_ids: Any) -> None:
         rows, prompts = len(input_ids), len(self._grammars)
@@ -156,8 +153,8 @@ class TransformersModel(CachedModel):
     ``model``: what ``AutoModelForCausalLM.from_pretrained`` gives, on any device and of any dtype; ``tokenizer``: its
     tokenizer; ``name``: what errors call it, and what the tool format is told by where the template does not tell.
 
-    Attributes: those of `punchcard.models.base.Model`, of which ``eos_token_ids`` are those of the generation config and
-    of the tokenizer; ``model`` and ``tokenizer``, as given.
+    Attributes: those of `punchcard.models.base.Model`; ``model`` and ``tokenizer``, as given. Those
+    tokens end a text that the generation config or the tokenizer names.
 
     Raises `ModelError` if the model tells no width of its logits or no length of its context; give
     ``context_length`` then.
@@ -217,6 +214,14 @@ class TransformersModel(CachedModel):
 
     def _clear(self) -> None:
         self._cache = None
+
+
+def _picks(rows: Any, others: Any) -> bool:
+    """Whether each of the rows is one of the others, as the beams of a search are."""
+    if bool((rows == others).all()):
+        return True
+    known = {row.tobytes() for row in others.cpu().numpy()}
+    return all(row.tobytes() in known for row in rows.cpu().numpy())
 
 
 def _width(model: Any, config: Any) -> int:
