@@ -64,13 +64,31 @@ def test_only_what_the_grammar_admits_is_left(width: int) -> None:
     processor = GrammarLogitsProcessor(regex("[ab]c?"))
     assert allowed(processor, [7, 7], width) == {97, 98}
     assert allowed(processor, [7, 7, 97], width) == {99, END}
-    assert allowed(processor, [7, 7, 98], width) == {99, END}
-    assert allowed(processor, [7, 7, 98, END], width) == {END}
-    assert allowed(processor, [7, 7, 98, END, 7, 7], width) == {97, 98}  # the next prompt
+    assert allowed(processor, [7, 7, 97, END], width) == {END}
+    assert allowed(processor, [7, 7, 97, END, 7, 7], width) == {97, 98}  # the next prompt
     with pytest.raises(MatcherError, match="token 99"):
-        allowed(processor, [7, 7, 98, END, 7, 7, 99], width)
+        allowed(processor, [7, 7, 97, END, 7, 7, 99], width)
     processor.reset()
     assert allowed(processor, [99], width) == {97, 98}
+
+
+def test_texts_that_go_back_are_drafts() -> None:
+    processor = GrammarLogitsProcessor(regex("ab+|c"))
+    for text in ([7], [7, 97], [7, 97, 98]):
+        allowed(processor, text)
+    with pytest.raises(MatcherError, match="cannot be told"):
+        allowed(processor, [7, 99])
+    drafting = GrammarLogitsProcessor(regex("ab+|c"), drafts=True)
+    for text in ([7], [7, 97], [7, 97, 98]):
+        allowed(drafting, text)
+    assert allowed(drafting, [7, 99]) == {END}
+
+
+def test_texts_in_turn_want_a_processor_each() -> None:
+    processor = GrammarLogitsProcessor(regex("ab"))
+    assert allowed(processor, [7, 7]) == allowed(processor, [8]) == {97}
+    with pytest.raises(MatcherError, match="written in turn with one processor"):
+        allowed(processor, [7, 7, 97])
 
 
 # Generation
