@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,3 +56,13 @@ def gguf(name: str) -> str:
     if name != "smollm2-135m" and download.cached(name) is None:
         pytest.skip(f"{name} is not in the cache; `punchcard models pull {name}` fetches it")
     return str(LocalModel.load(name).path)
+
+
+def snippet(heading: str, **scope: Any) -> dict[str, Any]:
+    """Runs the example under a heading of ``docs/runtimes.md``, behind what all examples share. Returns its names."""
+    text = (Path(__file__).parent.parent / "docs" / "runtimes.md").read_text(encoding="utf-8")
+    shared, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
+    section = next(section for section in sections if section.startswith(f"{heading}\n"))
+    for block in re.findall(r"```python\n(.*?)```", shared + section, flags=re.DOTALL):
+        exec(compile(block, f"runtimes.md, {heading}", "exec"), scope)
+    return scope

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 llama_cpp = pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 
 from fake_model import END  # noqa: E402
-from runtime_data import WEATHER, chat, gguf, is_weather, regex  # noqa: E402
+from runtime_data import WEATHER, chat, gguf, is_weather, regex, snippet  # noqa: E402
 
 import punchcard  # noqa: E402
 from punchcard.errors import ContextLengthError, MatcherError, ModelError  # noqa: E402
@@ -184,3 +185,10 @@ def test_agent_and_extract_run_on_it(model: LlamaCppModel) -> None:
     assert result["function_calls"][0]["arguments"]["room"] == "kitchen"
     data = punchcard.extract("What's the weather in Paris, in celsius?", WEATHER, model=model)
     assert is_weather(json.dumps(data))
+
+
+def test_the_example_of_the_documents_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "model.gguf").symlink_to(gguf("smollm2-135m"))
+    monkeypatch.chdir(tmp_path)
+    names = snippet("llama-cpp-python")
+    names["Weather"].model_validate_json(names["answer"])

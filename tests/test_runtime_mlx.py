@@ -13,7 +13,7 @@ mlx = pytest.importorskip("mlx.core", reason="mlx is not installed")
 mlx_lm = pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
 
 from fake_model import END  # noqa: E402
-from runtime_data import WEATHER, chat, gguf, is_weather, regex  # noqa: E402
+from runtime_data import WEATHER, chat, gguf, is_weather, regex, snippet  # noqa: E402
 
 import punchcard  # noqa: E402
 from punchcard.errors import ContextLengthError, MatcherError, ModelError  # noqa: E402
@@ -189,3 +189,9 @@ def test_agent_and_extract_run_on_it(model: MlxModel) -> None:
     result = punchcard.Agent(tools=[set_lights], model=model).run("Dim the kitchen lights to 10%")
     assert result["function_calls"] == [{"name": "set_lights", "arguments": {"room": "kitchen", "brightness": 10}}]
     assert is_weather(json.dumps(punchcard.extract("What's the weather in Paris, in celsius?", WEATHER, model=model)))
+
+
+def test_the_example_of_the_documents_runs(smollm: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mlx_lm, "load", lambda name: smollm)
+    names = snippet("MLX")
+    names["Weather"].model_validate_json(names["answer"])

@@ -14,6 +14,8 @@ import pytest
 
 pytest.importorskip("openai", reason="openai is not installed")
 
+from runtime_data import snippet
+
 from punchcard import Grammar, PunchcardError, Tool
 from punchcard.chat import Call, Delta, Request, Sampling
 from punchcard.errors import GrammarError, ModelError
@@ -468,6 +470,20 @@ def test_results_name_their_calls(server: Server) -> None:
         ("z", '{"door": "a"}'),
     ]
     assert [message.get("tool_call_id") for message in body["messages"]] == [None, None, "call_1", "z"]
+
+
+def test_the_example_of_the_documents_runs(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    import punchcard.models
+
+    class Local(RemoteModel):
+        def __init__(self, base_url: str, model: str, **options: Any) -> None:
+            assert base_url == "http://localhost:8000/v1"
+            super().__init__(server.url, model, **options)
+
+    monkeypatch.setattr(punchcard.models, "RemoteModel", Local)
+    server.events = [part(content='{"city": "Paris"}'), part(finish="stop")]
+    assert snippet("Servers")["weather"].city == "Paris"
+    assert "city" in server.bodies[0]["structured_outputs"]["json"]["properties"]
 
 
 # Pointers

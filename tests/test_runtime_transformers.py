@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
 from fake_model import END  # noqa: E402
-from runtime_data import COMPILER, WEATHER, chat, gguf, is_weather, regex  # noqa: E402
+from runtime_data import WEATHER, chat, gguf, is_weather, regex, snippet  # noqa: E402
 
 import punchcard  # noqa: E402
 from punchcard.errors import ContextLengthError, MatcherError, ModelError  # noqa: E402
@@ -373,5 +373,8 @@ def _bytes_tokenizer() -> Any:
     return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>")
 
 
-def test_the_compiler_of_bytes_is_the_one_of_the_fake_model() -> None:
-    assert COMPILER.tokenizer_info.vocab_size == 260
+def test_the_example_of_the_documents_runs(smollm: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
+    for loader, loaded in (("AutoModelForCausalLM", smollm[0]), ("AutoTokenizer", smollm[1])):
+        monkeypatch.setattr(getattr(transformers, loader), "from_pretrained", lambda name, loaded=loaded: loaded)
+    names = snippet("transformers")
+    names["Weather"].model_validate_json(names["answer"])

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from fake_model import END  # noqa: E402
-from runtime_data import BYTES, COMPILER, WEATHER  # noqa: E402
+from runtime_data import BYTES, COMPILER, WEATHER, snippet  # noqa: E402
 
 from punchcard.errors import GrammarError, UnsatisfiableSchemaError  # noqa: E402
 from punchcard.models import vllm as plugin  # noqa: E402
@@ -208,6 +208,26 @@ def test_a_grammar_that_fails_late_gives_an_empty_answer(caplog: pytest.LogCaptu
     batch.rows.update(update(added=[(0, Params({KEY: {"compiled": "AAAA"}}), None, [])]))
     assert batch.allowed(1) == [{END}]
     assert "gets an empty answer" in caplog.text
+
+
+def test_the_example_of_the_documents_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an engine of one row, which answers with a way to complete the text."""
+
+    class Engine:
+        def __init__(self, model: str, logits_processors: list[str]) -> None:
+            assert logits_processors == ["punchcard.models.vllm:PunchcardLogitsProcessor"]
+
+        def generate(self, prompt: str, params: Any) -> Any:
+            assert check_params(params)
+            follower = ByteGrammars().constraint(params, []).follower
+            text = follower.matcher.find_completion().decode()
+            return [SimpleNamespace(outputs=[SimpleNamespace(text=text)])]
+
+    module = ModuleType("vllm")
+    vars(module).update(LLM=Engine, SamplingParams=lambda max_tokens, extra_args: Params(extra_args))
+    monkeypatch.setitem(sys.modules, "vllm", module)
+    names = snippet("vLLM")
+    names["Weather"].model_validate_json(names["answer"])
 
 
 # The second model runner: slots, and rows of drafts

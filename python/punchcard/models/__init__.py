@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from .mlx import MlxModel as MlxModel
     from .remote import RemoteModel as RemoteModel
     from .transformers import TransformersModel as TransformersModel
-    from .vllm import VllmModel as VllmModel
 
 # name -> the module that defines it
 _RUNTIMES = {
@@ -27,7 +26,6 @@ _RUNTIMES = {
     "MlxModel": ".mlx",
     "RemoteModel": ".remote",
     "TransformersModel": ".transformers",
-    "VllmModel": ".vllm",
 }
 
 __all__ = ["CATALOGUE", "DEFAULT_MODEL", "LocalModel", "ModelEntry", "ensure", "resolve", *_RUNTIMES]

@@ -405,7 +405,7 @@ def _messages(messages: Iterable[Message]) -> list[Message]:
     for message in messages:
         written = dict(message)
         if message.get("tool_calls"):
-            calls = []
+            calls: list[dict[str, Any]] = []
             for call in message["tool_calls"]:
                 count += 1
                 arguments = call["function"]["arguments"]
@@ -413,7 +413,7 @@ def _messages(messages: Iterable[Message]) -> list[Message]:
                 function = {"name": call["function"]["name"], "arguments": text}
                 calls.append({"id": call.get("id") or f"call_{count}", "type": "function", "function": function})
             written["tool_calls"] = calls
-            waiting = [call["id"] for call in calls]
+            waiting = [str(call["id"]) for call in calls]
         elif message["role"] == "tool":
             told = written.get("tool_call_id")
             if told in waiting:

@@ -1,8 +1,7 @@
 """SGLang: a grammar backend, chosen by ``--grammar-backend punchcard``.
 
 Requests stay as they are (``response_format``, ``regex``, ``ebnf``, structural tags of tools): the backend compiles
-what SGLang hands it. SGLang finds `register` by the entry point ``sglang.srt.plugins``, in each of its processes; a program
-that starts ``sglang.Engine`` from an environment without entry points calls it.
+what SGLang hands it. SGLang finds `register` by the entry point ``sglang.srt.plugins``, in each of its processes.
 """
 
 from __future__ import annotations
