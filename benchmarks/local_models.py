@@ -4,6 +4,8 @@
 
 A round reads prompts of 100 and 1000 tokens into an empty cache, and writes 20 tokens after 100 and after 980. The best
 round counts, since the others shared the machine with something; the median stands beside it.
+
+Then it writes 8 tokens in each of 1 to 64 sequences at once, after 100 tokens that they share.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Callable
 
 from punchcard.models import LocalModel
 
+BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 TEXT = "The quick brown fox jumps over the lazy dog, and nobody in the village knows why it does so. "
 
 
@@ -28,7 +31,7 @@ def report(what: str, tokens: int, times: list[float]) -> None:
     print(f"  {what:<26} {tokens / min(times):8.1f} tokens/s   (median {tokens / statistics.median(times):.1f})")
 
 
-def measure(name: str, threads: int | None, rounds: int) -> None:
+def measure(name: str, threads: int | None, rounds: int) -> LocalModel:
     begun = time.perf_counter()
     model = LocalModel.load(name, threads=threads)
     print(f"{model.name}: loaded in {time.perf_counter() - begun:.2f} s")
@@ -46,6 +49,26 @@ def measure(name: str, threads: int | None, rounds: int) -> None:
             model.rewind(after)
             times.append(seconds(lambda: [model.forward([i]) for i in ids[:20]]))
         report(f"writing after {after}", 20, times)
+    return model
+
+
+def measure_batches(model: LocalModel, rounds: int) -> None:
+    ids = (model.tokenize(TEXT) * 60)[:100]
+    shared = model.sequence()
+    model.forward_batch([(shared, ids)])
+    sequences = [model.sequence() for _ in range(max(BATCHES))]
+    times: dict[int, list[float]] = {size: [] for size in BATCHES}
+    # Sizes take turns, so that a busy minute of the machine is not counted against one of them.
+    for _ in range(rounds):
+        for size in BATCHES:
+            batch = sequences[:size]
+            for sequence in batch:
+                sequence.copy_from(shared, len(ids))
+            steps = [[(sequence, [token + i]) for i, sequence in enumerate(batch)] for token in ids[:9]]
+            model.forward_batch(steps[0])
+            times[size].append(seconds(lambda steps=steps: [model.forward_batch(step) for step in steps[1:]]))  # type: ignore[misc]
+    for size in BATCHES:
+        report(f"writing {size} at once", 8 * size, times[size])
 
 
 def main() -> None:
@@ -55,7 +78,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6)
     arguments = parser.parse_args()
     for name in arguments.models:
-        measure(name, arguments.threads, arguments.rounds)
+        measure_batches(measure(name, arguments.threads, arguments.rounds), arguments.rounds)
 
 
 if __name__ == "__main__":

@@ -10,13 +10,12 @@ import pytest
 from click.testing import CliRunner, Result
 from fake_model import FakeModel, speaker
 
-import punchcard.agent
-import punchcard.extraction
 from punchcard.cli import main
+from punchcard.models import LocalModel
 
 HOME = Path(__file__).parent.parent / "examples" / "home.py"
 CALL = {"name": "set_lights", "arguments": {"room": "kitchen", "brightness": 10}}
-ANSWER = f"<tool_call>\n{json.dumps(CALL, separators=(',', ':'))}\n</tool_call>"
+ANSWER = f"<tool_call>\n{json.dumps(CALL)}\n</tool_call>"
 
 
 @pytest.fixture
@@ -25,8 +24,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def use(*answers: str) -> FakeModel:
         fake = FakeModel(speaker(*answers), context_length=20_000)
-        for module in (punchcard.agent, punchcard.extraction):
-            monkeypatch.setattr(module, "load_model", lambda name: fake)
+        monkeypatch.setattr(LocalModel, "load", lambda name: fake)
         return fake
 
     return use

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -297,3 +298,249 @@ def joined(pieces: Sequence[tuple[str, bool]]) -> list[tuple[str, bool]]:
         else:
             held += piece.encode("latin-1")
     return [*result, (held.decode(), False)]
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+@pytest.mark.parametrize("name", FORMATS)
+def test_any_text_comes_back_however_it_is_cut(name: str, data: st.DataObject) -> None:
+    form = FORMATS[name]
+    fragments = [*near_misses(form), *HOSTILE, *(mark[:-1] for mark in form.markers)]
+    value = "".join(data.draw(st.lists(st.sampled_from(fragments) | st.text(max_size=3), max_size=4)))
+    if any(text in value for text in forbidden(form)):
+        return
+    call = Call("write_note", {"text": value, "ready": True})
+    written = write_calls(form, [call]).removeprefix(form.prefill) + form.closing
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(written)), max_size=6)))
+    pieces = [(written[a:b], False) for a, b in zip([0, *cuts], [*cuts, len(written)], strict=True)]
+    reply, deltas = read(form, pieces, [WRITER], prefilled=bool(form.prefill))
+    assert [(c.name, c.arguments) for c in reply.calls] == [(call.name, call.arguments)]
+    assert told(deltas) == [call.to_dict()]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_closes_a_raw_value_cannot_be_written_into_it(name: str) -> None:
+    form = FORMATS[name]
+    speech = Speech(form, marked=False)
+    for text in forbidden(form):
+        written = write_calls(form, [Call("write_note", {"text": f"a<{text}b", "ready": True})])
+        assert not speech.admits(written.removeprefix(form.prefill) + form.closing, [WRITER], calls="must")
+
+
+@settings(max_examples=25, deadline=None)
+@given(text=st.text(alphabet=st.sampled_from('<>/|[]{}"=:,\n tolcaingwher_é'), max_size=60))
+@pytest.mark.parametrize("name", FORMATS)
+def test_any_output_is_read_without_an_error_and_nothing_is_lost(name: str, text: str) -> None:
+    form = FORMATS[name]
+    whole, deltas = read(form, [(text, False)])
+    assert read(form, letters([(text, False)]))[0] == whole
+    assert "".join(d.text for d in deltas if d.kind == "text") == whole.text
+    if not whole.calls and whole.partial is None:
+        kept = re.sub(r"\s", "", whole.reasoning + whole.text)
+        marks = re.compile("|".join(map(re.escape, sorted(known_marks(form), key=len, reverse=True))) or "(?!)")
+        assert re.sub(r"\s", "", marks.sub("", text)) in (kept, marks.sub("", kept))
+
+
+def known_marks(form: ToolFormat) -> set[str]:
+    frames = [*form.reasoning, *form.text, *([form.preamble] if form.preamble else [])]
+    marks = {text.strip() for frame in frames for text in (frame.begin, frame.end)}
+    left = {mark.strip() for mark in (form.separator, form.section_end, form.closing, *form.stop)}
+    return {mark for mark in marks if mark} | {mark for mark in left if mark.startswith("<")}
+
+
+# What models write that is not what they were trained to write.
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "text", "calls"),
+    [
+        ("qwen_json", "", "", []),
+        ("qwen_json", "  \n plain \n", "  \n plain \n", []),
+        ("qwen_json", "A list [1, 2] and {braces}.", "A list [1, 2] and {braces}.", []),
+        ("qwen_json", '{"name": "Bob", "age": 3}', '{"name": "Bob", "age": 3}', []),
+        ("qwen_json", "[" * 5000, "[" * 5000, []),
+        ("qwen_json", '```json\n{"name": "set_lights", "arguments": {"room": "x"}}\n```', "", [("set_lights", "x")]),
+        ("qwen_json", '{"name": "set_lights", "parameters": {"room": "x"}}', "", [("set_lights", "x")]),
+        (
+            "qwen_json",
+            '<tools>\n{{"name": "set_lights", "arguments": {"room": "x"}}}\n</tools>',
+            "",
+            [("set_lights", "x")],
+        ),
+        (
+            "qwen_json",
+            '<tool_call>{"arguments": {"room": "x"}, "name": "set_lights"}</tool_call>',
+            "",
+            [("set_lights", "x")],
+        ),
+        (
+            "qwen_json",
+            '<tool_call>{"name": "set_lights", "arguments": "{\\"room\\": \\"x\\"}"}</tool_call>',
+            "",
+            [("set_lights", "x")],
+        ),
+        (
+            "qwen_json",
+            'Hi <tool_call>{"type": "function", "function": {"name": "set_lights", "arguments": {"room": "x"}}}'
+            "</tool_call> bye",
+            "Hi bye",
+            [("set_lights", "x")],
+        ),
+        (
+            "qwen_json",
+            '<tool_call>\n[{"name": "set_lights", "arguments": {"room": "x"}}, '
+            '{"name": "set_lights", "arguments": {"room": "y"}}]\n</tool_call>',
+            "",
+            [("set_lights", "x"), ("set_lights", "y")],
+        ),
+        (
+            "qwen_json",
+            'a <tool_call>{"name": "f", "arguments": {"a": }}</tool_call> b',
+            'a <tool_call>{"name": "f", "arguments": {"a": }}</tool_call> b',
+            [],
+        ),
+        (
+            "qwen_tagged",
+            "<function=set_lights><parameter=room>x</parameter></function>",
+            "",
+            [("set_lights", "x")],
+        ),
+        (
+            "qwen_tagged",
+            "On it.\n\n<tool_call><function=set_lights>\n<parameter=room>\nx\n</parameter></function></tool_call>",
+            "On it.",
+            [("set_lights", "x")],
+        ),
+        ("pythonic", "[link](http://x)", "[link](http://x)", []),
+        ("pythonic", "[set_lights(room='x')]", "", [("set_lights", "x")]),
+        ("llama3_json", 'Here: {"name": "set_lights"} is JSON', 'Here: {"name": "set_lights"} is JSON', []),
+        (
+            "llama3_json",
+            '<|python_tag|>{"type": "function", "name": "set_lights", "parameters": {"room": "x"}}',
+            "",
+            [("set_lights", "x")],
+        ),
+        (
+            "harmony",
+            '<|channel|>commentary to=functions.set_lights json<|message|>{"room": "x"}<|call|>',
+            "",
+            [("set_lights", "x")],
+        ),
+        (
+            "harmony",
+            "<|channel|>analysis<|message|>hm<|end|><|start|>assistant to=functions.set_lights<|channel|>commentary"
+            '<|message|>{"room": "x"}<|call|>',
+            "",
+            [("set_lights", "x")],
+        ),
+        (
+            "glm47",
+            "<tool_call>set_lights\n<arg_key>room</arg_key>\n<arg_value>x</arg_value>\n</tool_call>",
+            "",
+            [("set_lights", "x")],
+        ),
+        ("functools", "import functools\nfunctools.cache", "import functools\nfunctools.cache", []),
+        (
+            "kimi_k2",
+            '<|tool_call_begin|>functions.set_lights:0<|tool_call_argument_begin|>{"room": "x"}<|tool_call_end|>',
+            "",
+            [("set_lights", "x")],
+        ),
+    ],
+)
+def test_drift_is_read(name: str, output: str, text: str, calls: list[tuple[str, str]]) -> None:
+    for cut in ([(output, False)], letters([(output, False)])):
+        reply, _ = read(FORMATS[name], cut)
+        assert (reply.text, [(call.name, call.arguments["room"]) for call in reply.calls]) == (text, calls)
+
+
+def test_an_answer_that_is_cut_off_keeps_what_it_had_begun() -> None:
+    reply, _ = read(FORMATS["qwen_json"], [('<tool_call>\n{"name": "set_lights", "arguments": {"room": "d', False)])
+    assert reply.partial == PartialCall("set_lights", '{"room": "d') and reply.calls == []
+
+
+def test_marks_that_are_tokens_are_prose_where_they_are_spelled() -> None:
+    form = FORMATS["qwen_json"]
+    speech = Speech(form, marked=True)
+    said = '<tool_call>{"name": "set_lights", "arguments": {"room": "x"}}</tool_call>'
+    reply, _ = read(form, [(said, False)], tokens=speech.tokens)
+    assert reply.text == said and reply.calls == []
+    matcher = speech.matcher(TOOLS)
+    assert all(map(matcher.accept_token, said.encode())) and matcher.is_accepting()
+
+
+def test_ids_are_kept_where_the_model_writes_them() -> None:
+    reply, _ = read(FORMATS["kimi_k2"], [(EXAMPLES["kimi_k2"]["output"], False)])
+    assert [call.id for call in reply.calls] == ["functions.get_weather:0", "functions.set_lights:1"]
+    reply, _ = read(FORMATS["mistral_v11"], [(EXAMPLES["mistral_v11"]["output"], False)])
+    assert [call.id for call in reply.calls] == ["aB3dE5gH7", "k9Lm2nP4q"]
+
+
+# Which calls are let through.
+
+WEATHER = 'get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+LIGHTS = 'set_lights", "arguments": {"room": "den"}}\n</tool_call>'
+BEGIN = '<tool_call>\n{"name": "'
+
+
+def test_choices() -> None:
+    speech = Speech(FORMATS["qwen_json"], marked=True)
+    one, two = BEGIN + WEATHER, BEGIN + WEATHER + "\n" + BEGIN + LIGHTS
+    assert speech.admits("Hello.", TOOLS) and speech.admits("Hm.\n" + one, TOOLS) and speech.admits(two, TOOLS)
+    assert not speech.admits("Hello.", TOOLS, calls="must") and speech.admits(two, TOOLS, calls="must")
+    assert not speech.admits("Hm.\n" + one, TOOLS, calls="must")
+    assert speech.admits("Hello.", []) and not speech.admits(one, [])
+    assert speech.admits(one, TOOLS[:1]) and not speech.admits(BEGIN + LIGHTS, TOOLS[:1])
+    assert speech.admits(one, TOOLS, most_calls=1) and not speech.admits(two, TOOLS, most_calls=1)
+
+
+def test_a_name_that_begins_another() -> None:
+    for name in ("glm47", "kimi_k2", "mistral_v13_v15", "qwen_json", "gemma4"):
+        form = FORMATS[name]
+        tools = [TOOLS[0], described("get_weather_hourly", ["city"], city={"type": "string"})]
+        for tool in tools:
+            written = write_calls(form, [Call(tool.name, {"city": "Oslo"})])
+            assert Speech(form, marked=True).admits(written, tools, calls="must")
+            assert [call.name for call in read(form, [(written, False)], tools)[0].calls] == [tool.name]
+
+
+def test_names_and_schemas_that_a_format_cannot_write_are_refused_by_name() -> None:
+    speech = Speech(FORMATS["pythonic"], marked=False)
+    with pytest.raises(ToolError, match=r"get-weather.*pythonic"):
+        speech.matcher([described("get-weather", [])])
+    unordered = Tool(
+        name="f", description="", parameters={"type": "object", "minProperties": 1, "properties": {"a": {}}}
+    )
+    with pytest.raises(ToolError, match="minProperties") as caught:
+        Speech(FORMATS["glm47"], marked=False).matcher([unordered])
+    assert caught.value.tool == "f"
+
+
+# Which family it is.
+
+
+def test_detection() -> None:
+    assert detect_format("... named SmolLM, trained by Hugging Face").name == "smollm2"
+    assert detect_format(None, "SmolLM2-135M-Instruct.Q4_1").name == "smollm2_small"
+    assert detect_format("named SmolLM, trained by Hugging Face", "smollm2-135m").name == "smollm2_small"
+    assert detect_format('... <tool_call>\n{"name": <function-name>, ...').name == "qwen_json"
+    assert detect_format("<tool_call><function=f><parameter=a></parameter></function></tool_call>").name == "mimo_v2"
+    assert detect_format(None, "", {"<|tool_calls_section_begin|>"}).name == "kimi_k2"
+    assert detect_format("[TOOL_CALLS] [AVAILABLE_TOOLS] [ARGS]").name == "mistral_v13_v15"
+    assert detect_format("[TOOL_CALLS] [AVAILABLE_TOOLS] [ARGS] [CALL_ID]").name == "mistral_v11"
+    assert detect_format(None, "unheard-of").name == "qwen_json"
+
+
+def test_unknown_formats_are_refused() -> None:
+    assert get_format("harmony") is FORMATS["harmony"]
+    with pytest.raises(PunchcardError, match="Did you mean qwen_json"):
+        get_format("qwen_jason")
+
+
+def test_the_page_on_formats_is_made_from_the_entries() -> None:
+    root = Path(__file__).parents[1]
+    spec = importlib.util.spec_from_file_location("tool_formats", root / "scripts" / "tool_formats.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.PAGE.read_text(encoding="utf-8") == module.page(), "run python scripts/tool_formats.py"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_model import END, MERGED, PIECES, TAG, FakeModel, speaker
+from fake_model import END, MERGED, PIECES, TAG, FakeModel
 
 from punchcard import Grammar, GrammarCompiler, GrammarMatcher
 from punchcard.errors import ContextLengthError, PunchcardError

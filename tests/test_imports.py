@@ -8,6 +8,8 @@ import sys
 import pytest
 
 OPTIONAL = ["torch", "transformers", "tokenizers", "tiktoken", "sentencepiece", "triton", "railroad"]
+OPTIONAL += ["bm25s", "snowballstemmer", "openai", "pyarrow", "ray"]
+OPTIONAL += ["llama_cpp", "mlx", "mlx_lm", "vllm", "sglang"]
 OF_TOOLS = ["pydantic", "pydantic_core", "jinja2", "docstring_parser", "click", "tqdm"]
 
 
@@ -23,6 +25,9 @@ OF_TOOLS = ["pydantic", "pydantic_core", "jinja2", "docstring_parser", "click", 
         ("from punchcard import StructuralTag", [*OPTIONAL, "jinja2", "docstring_parser", "click", "tqdm"]),
         ("from punchcard import Tool, build_schema, tool", [*OPTIONAL, "jinja2", "docstring_parser", "click", "tqdm"]),
         ("from punchcard import *", OPTIONAL),
+        ("import punchcard.models", OPTIONAL),
+        ("import punchcard.models.transformers, punchcard.models.llama_cpp, punchcard.models.mlx", OPTIONAL),
+        ("import punchcard.models.remote, punchcard.models.vllm, punchcard.models.sglang", OPTIONAL),
     ],
 )
 def test_an_import_loads_what_it_needs(statement: str, absent: list[str]) -> None:

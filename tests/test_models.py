@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from punchcard.errors import ContextLengthError, DownloadError, ModelError
-from punchcard.models import CATALOGUE, DEFAULT_MODEL, LocalModel, ModelEntry, download, ensure, resolve
+from punchcard.models import CATALOGUE, DEFAULT_MODEL, LocalModel, LocalSequence, ModelEntry, download, ensure, resolve
 from punchcard.models.catalogue import Part
 
 CHAT = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
@@ -148,6 +148,175 @@ def test_other_threads_run_meanwhile(smollm: LocalModel) -> None:
     thread.join()
     assert turns > 1000
     assert smollm.position == len(ids)
+
+
+# Several sequences at once
+
+QUESTIONS = [
+    "What is the capital of France?",
+    "What is the capital of Italy?",
+    "Count from one to five.",
+    "Name three colours.",
+    "What do bees make?",
+    "Say hello in Spanish.",
+    "What is two plus two?",
+    "Write one sentence about the sea. It should be about ships, storms, and the people who wait for them at home.",
+]
+
+
+def greedy(model: LocalModel, prompts: list[list[int]], limit: int = 30) -> list[list[int]]:
+    """The greedy continuations of prompts, all in one batch; those that have ended leave it."""
+    sequences = [model.sequence() for _ in prompts]
+    answers: list[list[int]] = [[] for _ in prompts]
+    running = list(range(len(prompts)))
+    new = prompts
+    while running:
+        logits = model.forward_batch([(sequences[i], ids) for i, ids in zip(running, new, strict=True)])
+        assert logits.shape == (len(running), model.vocab_size) and logits.dtype == np.float32
+        best = {i: int(row.argmax()) for i, row in zip(running, logits, strict=True)}
+        running = [i for i in running if best[i] not in model.eos_token_ids and len(answers[i]) < limit]
+        for i in running:
+            answers[i].append(best[i])
+        new = [[best[i]] for i in running]
+    return answers
+
+
+def test_answers_are_the_same_alone_and_in_a_batch(smollm: LocalModel) -> None:
+    prompts = [smollm.tokenize(CHAT.format(question), parse_special=True) for question in QUESTIONS]
+    together = greedy(smollm, prompts)
+    assert together == [greedy(smollm, [prompt])[0] for prompt in prompts]
+    assert "Paris" in smollm.detokenize(together[0]) and "Rome" in smollm.detokenize(together[1])
+    # The model's own sequence reads the same.
+    assert [smollm.detokenize(ids) for ids in together[:2]] == [answer(smollm, text, 30) for text in QUESTIONS[:2]]
+
+
+def test_a_larger_model_answers_batches_rightly(qwen: LocalModel) -> None:
+    questions = ["What is 17 + 25? Only the number.", "Name the capital of Japan.", "Name the capital of France."]
+    prompts = [qwen.tokenize(CHAT.format(question), parse_special=True) for question in questions]
+    for ids, expected in zip(greedy(qwen, prompts, 12), ("42", "Tokyo", "Paris"), strict=True):
+        assert expected in qwen.detokenize(ids)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 9, 16, 17, 33, 64])
+def test_each_row_of_a_batch_is_as_alone(smollm: LocalModel, rows: int) -> None:
+    texts = [smollm.tokenize(f"{i} bottles of beer" + " on the wall" * (i % 4)) for i in range(rows)]
+    logits = smollm.forward_batch([(smollm.sequence(), ids) for ids in texts])
+    for ids, row in list(zip(texts, logits, strict=True))[:: max(1, rows // 5)]:
+        alone = smollm.forward_batch([(smollm.sequence(), ids)])[0]
+        assert np.abs(row - alone).max() < 1e-3 * np.ptp(alone)
+
+
+def test_a_step_of_a_batch_is_the_same_to_the_last_bit(smollm: LocalModel) -> None:
+    prompts = [smollm.tokenize(f"{i} bottles of beer" + " on the wall" * i) for i in range(12)]
+    alone = []
+    sequences = [smollm.sequence() for _ in prompts]
+    for sequence, prompt in zip(sequences, prompts, strict=True):
+        smollm.forward_batch([(sequence, prompt[:-1])])
+        alone.append(smollm.forward_batch([(sequence, prompt[-1:])])[0])
+        sequence.rewind(len(prompt) - 1)
+    together = smollm.forward_batch([(s, prompt[-1:]) for s, prompt in zip(sequences, prompts, strict=True)])
+    assert np.array_equal(together, np.array(alone))
+
+
+def test_prompts_and_single_tokens_mix(smollm: LocalModel) -> None:
+    first, second = smollm.tokenize("One, two, three, four, five,"), smollm.tokenize("word " * 300)
+    smollm.rewind(0)
+    expected = smollm.forward(first), (smollm.rewind(0), smollm.forward(second))[1]
+    a, b = smollm.sequence(), smollm.sequence()
+    smollm.forward_batch([(a, first[:-1]), (b, second[:10])])
+    logits = smollm.forward_batch([(b, second[10:]), (a, first[-1:])])
+    assert (a.position, b.position) == (len(first), len(second))
+    for found, right in zip(logits, (expected[1], expected[0]), strict=True):
+        assert np.abs(found - right).max() < 1e-3 * np.ptp(right)
+
+
+def test_a_common_beginning_is_computed_once(smollm: LocalModel) -> None:
+    system = smollm.tokenize("You are a helpful assistant. " * 30)
+    shared = smollm.sequence()
+    smollm.forward_batch([(shared, system)])
+    ends = [smollm.tokenize(text) for text in ("Say yes.", "Say no, and why it is so.", "")]
+    copies = [smollm.sequence() for _ in ends]
+    for copy in copies:
+        copy.copy_from(shared, len(system) - 1)
+        assert copy.position == len(system) - 1
+    texts = [system[-1:] + end for end in ends]
+    for copy, text, row in zip(copies, texts, smollm.forward_batch(list(zip(copies, texts, strict=True))), strict=True):
+        alone = smollm.forward_batch([(smollm.sequence(), system[:-1] + text)])[0]
+        assert np.abs(row - alone).max() < 1e-3 * np.ptp(alone)
+        assert copy.position == len(system) - 1 + len(text)
+    assert shared.position == len(system)
+
+
+def test_a_sequence_takes_memory_as_it_grows(smollm: LocalModel) -> None:
+    assert smollm.cache_bytes_per_token == 30 * 2 * 3 * 64 * 4  # blocks, keys and values, heads, width, float32
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("the memory of a process is read as Linux tells it")
+    smollm.forward_batch([(smollm.sequence(), [1] * 512)])
+    before = resident()
+    # In full they would take 12 GB.
+    sequences = [smollm.sequence() for _ in range(32)]
+    smollm.forward_batch([(sequence, [1] * 4) for sequence in sequences])
+    assert resident() - before < 32 * 160 * smollm.cache_bytes_per_token
+
+
+def test_misuse_of_a_batch_changes_nothing(smollm: LocalModel) -> None:
+    a, b, closed = smollm.sequence(), smollm.sequence(), smollm.sequence()
+    smollm.forward_batch([(a, [1, 2, 3]), (b, [4])])
+    closed.close()
+    closed.close()
+    assert closed.closed and "closed" in repr(closed)
+    with pytest.raises(ContextLengthError) as long:
+        smollm.forward_batch([(a, [5]), (b, [5] * 8192)])
+    fields = long.value.fields
+    assert (fields["tokens"], fields["context_length"], fields["index"]) == (8193, 8192, 1)
+    wrong: list[tuple[list[tuple[LocalSequence, list[int]]], str, int | None]] = [
+        ([(a, [5]), (b, [])], "at least one token", 1),
+        ([(a, [5]), (b, [smollm.vocab_size])], "out of range", 1),
+        ([(a, [-1])], "out of range", 0),
+        ([(a, [5]), (b, [5]), (a, [6])], "twice", 2),
+        ([(a, [5]), (closed, [5])], "closed", None),
+        ([(a, [5]), (LocalModel.load().sequence(), [5])], "another model", 1),
+    ]
+    for batch, message, index in wrong:
+        with pytest.raises(ModelError, match=message) as caught:
+            smollm.forward_batch(batch)
+        assert caught.value.fields.get("index") == index
+    for work in (
+        lambda: a.rewind(4),
+        lambda: a.rewind(-1),
+        lambda: a.copy_from(b, 2),
+        lambda: a.copy_from(b, -1),
+        lambda: a.copy_from(closed, 0),
+        lambda: a.copy_from(LocalModel.load().sequence(), 0),
+        lambda: closed.position,
+        lambda: closed.rewind(0),
+    ):
+        with pytest.raises(ModelError):
+            work()
+    assert (a.position, b.position) == (3, 1)
+    assert smollm.forward_batch([]).shape == (0, smollm.vocab_size)
+    a.copy_from(a, 2)
+    assert a.position == 2
+
+
+def test_threads_may_share_a_model(smollm: LocalModel) -> None:
+    prompts = [smollm.tokenize(CHAT.format(question), parse_special=True) for question in QUESTIONS[:4]]
+    expected = [greedy(smollm, [prompt], 8)[0] for prompt in prompts]
+    found: dict[int, list[int]] = {}
+
+    def work(i: int) -> None:
+        found[i] = greedy(smollm, [prompts[i]], 8)[0]
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[i] for i in range(4)] == expected
 
 
 # Files that are none

@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from punchcard import batch as batch
     from punchcard._core import CompiledGrammar as CompiledGrammar
     from punchcard._core import GrammarMatcher as GrammarMatcher
     from punchcard.agent import Agent as Agent
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
     from punchcard.errors import PunchcardError as PunchcardError
     from punchcard.errors import UnsatisfiableSchemaError as UnsatisfiableSchemaError
     from punchcard.errors import UnsupportedSchemaError as UnsupportedSchemaError
+    from punchcard.extraction import Extractor as Extractor
     from punchcard.extraction import extract as extract
     from punchcard.fields import Field as Field
     from punchcard.grammar import Grammar as Grammar
     from punchcard.limits import Limits as Limits
+    from punchcard.retrieval import ToolIndex as ToolIndex
     from punchcard.schemas import build_schema as build_schema
     from punchcard.schemas import pydantic_schema as pydantic_schema
     from punchcard.tags import StructuralTag as StructuralTag
@@ -45,6 +48,7 @@ _EXPORTS = {
     "BatchMatcher": "punchcard.batch_matcher",
     "BudgetError": "punchcard.errors",
     "CompiledGrammar": "punchcard._core",
+    "Extractor": "punchcard.extraction",
     "Field": "punchcard.fields",
     "Grammar": "punchcard.grammar",
     "GrammarCompiler": "punchcard.compiler",
@@ -58,6 +62,7 @@ _EXPORTS = {
     "StructuralTag": "punchcard.tags",
     "TokenizerInfo": "punchcard.tokenizers.info",
     "Tool": "punchcard.tools",
+    "ToolIndex": "punchcard.retrieval",
     "UnsatisfiableSchemaError": "punchcard.errors",
     "UnsupportedSchemaError": "punchcard.errors",
     "allocate_token_bitmask": "punchcard.bitmask",
@@ -72,12 +77,17 @@ _EXPORTS = {
     "tool": "punchcard.tools",
 }
 
-__all__ = sorted(_EXPORTS)
+# modules that are used under their own name
+_MODULES = ("batch",)
+
+__all__ = sorted([*_EXPORTS, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return importlib.import_module("importlib.metadata").version("punchcard")
+    if name in _MODULES:
+        return importlib.import_module(f"punchcard.{name}")
     try:
         module = importlib.import_module(_EXPORTS[name])
     except KeyError:
@@ -88,4 +98,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_EXPORTS, "__version__"])
+    return sorted({*globals(), *__all__, "__version__"})

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from punchcard._core import GrammarMatcher
-from punchcard.chat import Delta, Reply, Request, Sampling
+from punchcard.chat import Chat, Delta, Reply, Request, Sampling
 from punchcard.formats import ToolFormat
 from punchcard.generation import Decoder, Model, Statistics
 from punchcard.sampling import Sampler
 from punchcard.stopping import StopTexts
 from punchcard.tools import Tool
 from punchcard.turn import Plan, Speaker, plan
+
+
+def as_chat(model: str | os.PathLike[str] | Model | Chat | None, tool_format: str | None = None) -> Chat:
+    """A chat over a model by name or path, over the default one, or over a `Model`; a `Chat` is returned as it is.
+
+    Raises `ModelError` if the model cannot be loaded.
+    """
+    if model is None or isinstance(model, (str, os.PathLike)):
+        from punchcard.models import LocalModel
+
+        model = LocalModel.load(model)
+    if hasattr(model, "respond"):
+        return cast(Chat, model)
+    return StepChat(model, tool_format)
 
 
 class StepChat:
@@ -26,7 +41,7 @@ class StepChat:
     def respond(
         self,
         request: Request,
-        sampling: Sampling = Sampling(),
+        sampling: Sampling | None = None,
         *,
         on_delta: Callable[[Delta], None] | None = None,
         sampler: Sampler | None = None,
@@ -43,6 +58,7 @@ class StepChat:
 
         Raises what `plan` raises, and `ContextLengthError` if the prompt leaves no room. Ctrl-C raises `Interrupted`.
         """
+        sampling = sampling or Sampling()
         planned = plan(self.model, request, self.tool_format, focus=focus, **variables)
         decoder = Decoder(
             self.model,

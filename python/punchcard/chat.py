@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from punchcard.tokenizers.info import TokenizerInfo
     from punchcard.tools import Tool
 
-#: A turn of a conversation, as OpenAI's API spells it: ``role``, ``content``, ``tool_calls``, ``tool_call_id``, ``name``.
+#: A turn of a conversation, as OpenAI's API spells it: ``role``, ``content``, ``tool_calls``, ``tool_call_id``, ...
 Message = dict[str, Any]
 
 
@@ -146,7 +146,7 @@ class Chat(Protocol):
     name: str
 
     def respond(
-        self, request: Request, sampling: Sampling = ..., *, on_delta: Callable[[Delta], None] | None = None
+        self, request: Request, sampling: Sampling | None = None, *, on_delta: Callable[[Delta], None] | None = None
     ) -> Reply:
         """The answer to ``request``; ``on_delta`` is told of each piece of it.
 

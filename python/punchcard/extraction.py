@@ -5,27 +5,32 @@ class Weather(BaseModel):
     units: str = "celsius"
 
 extract("What's the weather in Paris?", Weather)   # Weather(city='Paris', units='celsius')
+
+For many texts an `Extractor` does the work on schema and model once; `punchcard.batch` runs one over files.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import pydantic
-from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
 
 from punchcard._core import GrammarMatcher
-from punchcard.agent import load_model
+from punchcard.answering import StepChat, as_chat
+from punchcard.chat import Chat, Message, Request, Sampling
 from punchcard.errors import InvalidSchemaError, PunchcardError
-from punchcard.chat import Message
-from punchcard.generation import Decoder, Model
+from punchcard.generation import Model
+from punchcard.grammar import Grammar
 from punchcard.model_grammars import compile_schema
-from punchcard.prompts import encode_prompt
 from punchcard.sampling import Sampler
-from punchcard.schemas import JsonSchema, adapter_schema, describe_validation_error, type_adapter
-from punchcard.turn import Speaker
+from punchcard.schemas import adapter_schema, describe_validation_error, type_adapter
+
+if TYPE_CHECKING:
+    from punchcard._core import CompiledGrammar
 
 _SYSTEM = "Write what the user's text says as JSON that follows this JSON Schema:\n{schema}"
 
@@ -33,7 +38,7 @@ _SYSTEM = "Write what the user's text says as JSON that follows this JSON Schema
 def extract(
     text: str,
     schema: Any,
-    model: str | os.PathLike[str] | Model | None = None,
+    model: str | os.PathLike[str] | Model | Chat | None = None,
     *,
     system: str | None = None,
     max_new_tokens: int = 512,
@@ -42,58 +47,147 @@ def extract(
     top_p: float | None = None,
     seed: int | None = None,
 ) -> Any:
-    """Data of the shape of ``schema``, read from ``text`` by a language model.
-
-    ``schema`` is a Pydantic model, or any type that Pydantic's `TypeAdapter` takes, and an instance of it is returned;
-    or a JSON Schema (a dict, a bool or JSON text), and plain data is returned. ``model``: a name, a path to a GGUF
-    file, an object with the interface of `LocalModel`, or `None` for the default model. ``system`` replaces the
-    instruction; ``{schema}`` in it stands for the schema. Sampling: see `Sampler`; greedy by default.
-
-    Raises `SchemaError` if the schema cannot be compiled, `ContextLengthError` if the text is too long for the model,
-    `PunchcardError` (field ``text``: what was written) if the answer is cut off by ``max_new_tokens``, or a validator
-    of the type refuses what was read. Ctrl-C raises `Interrupted`, which holds the text so far.
-    """
-    if max_new_tokens < 1:
-        raise PunchcardError(f"max_new_tokens is {max_new_tokens}; it must be at least 1")
-    json_schema, adapter = _read(schema)
-    loaded = load_model(model)
-    tool_format = Speaker.of(loaded).tool_format
-    matcher = GrammarMatcher(compile_schema(loaded, json_schema, whitespace="none"))
-    instruction = (system or _SYSTEM).replace("{schema}", json.dumps(json_schema, ensure_ascii=False))
-    messages: list[Message] = [{"role": "system", "content": instruction}, {"role": "user", "content": text}]
-    decoder = Decoder(
-        loaded,
-        encode_prompt(loaded, tool_format, messages, ()),
-        sampler=Sampler(temperature, top_k=top_k, top_p=top_p, seed=seed),
+    """Data of the shape of ``schema``, read from ``text`` by a language model; arguments and errors: see `Extractor`,
+    which is what to use for more than one text."""
+    extractor = Extractor(
+        schema,
+        model,
+        system=system,
         max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed,
     )
-    answer = decoder.constrained(matcher)
-    if answer.ended == "length":
-        raise PunchcardError(
-            f"The answer was cut off after {len(answer.tokens)} tokens",
-            hint="Raise max_new_tokens, or bound the schema's strings and arrays",
-            text=answer.text,
-        )
-    if adapter is None:
-        return json.loads(answer.text)
-    try:
-        return adapter.validate_json(answer.text)
-    except pydantic.ValidationError as error:
-        raise PunchcardError(
-            f"What was read is refused by the type: {describe_validation_error(error)}", text=answer.text
-        ) from error
+    return extractor.extract(text)
 
 
-def _read(schema: Any) -> tuple[JsonSchema | bool, TypeAdapter[Any] | None]:
-    """The JSON Schema, and the adapter that makes instances, if ``schema`` is a type."""
-    if isinstance(schema, str):
+class Shape:
+    """What is to be read out of a text: a JSON Schema, and the Python type where it was made of one.
+
+    ``schema`` is a Pydantic model, or any type that Pydantic's `TypeAdapter` takes; or a JSON Schema (a dict, a bool or
+    JSON text). ``json_schema``: the JSON Schema. Raises `InvalidSchemaError` for what is neither.
+    """
+
+    def __init__(self, schema: Any) -> None:
+        if isinstance(schema, str):
+            try:
+                schema = json.loads(schema)
+            except ValueError as error:
+                raise InvalidSchemaError(f"The schema is not JSON: {error}", pointer="", keyword="") from error
+            if not isinstance(schema, (dict, bool)):
+                raise InvalidSchemaError("A JSON Schema is an object, true or false", pointer="", keyword="")
+        self._adapter = None if isinstance(schema, (dict, bool)) else type_adapter(schema)
+        self.json_schema = schema if self._adapter is None else adapter_schema(self._adapter)
+
+    def messages(self, text: str, system: str | None = None) -> list[Message]:
+        """The conversation that asks a model for what ``text`` says; ``system``: see `Extractor`."""
+        instruction = (system or _SYSTEM).replace("{schema}", json.dumps(self.json_schema, ensure_ascii=False))
+        return [{"role": "system", "content": instruction}, {"role": "user", "content": text}]
+
+    def read(self, answer: str) -> Any:
+        """An answer that follows the schema, as plain data, or as an instance of the type.
+
+        Raises `PunchcardError` (field ``text``: the answer) if a validator of the type refuses it.
+        """
+        if self._adapter is None:
+            return json.loads(answer)
         try:
-            schema = json.loads(schema)
-        except ValueError as error:
-            raise InvalidSchemaError(f"The schema is not JSON: {error}", pointer="", keyword="") from error
-        if not isinstance(schema, (dict, bool)):
-            raise InvalidSchemaError("A JSON Schema is an object, true or false", pointer="", keyword="")
-    if isinstance(schema, (dict, bool)):
-        return schema, None
-    adapter = type_adapter(schema)
-    return adapter_schema(adapter), adapter
+            return self._adapter.validate_json(answer)
+        except pydantic.ValidationError as error:
+            raise PunchcardError(
+                f"What was read is refused by the type: {describe_validation_error(error)}", text=answer
+            ) from error
+
+    def read_plain(self, answer: str) -> Any:
+        """As `read`, but always plain data that can be written as JSON."""
+        return to_jsonable_python(self.read(answer), fallback=str)
+
+    def check(self, answer: str) -> None:
+        """Raises `PunchcardError` (field ``text``: the answer) unless ``answer`` is JSON that follows the schema. For
+        answers that were not written under its grammar."""
+        matcher = GrammarMatcher(self._every_spelling)
+        if not (matcher.accept_string(answer) and matcher.is_accepting()):
+            raise PunchcardError(
+                "The answer does not follow the schema",
+                hint="Have the server enforce response_format, or use an abler model",
+                text=answer,
+            )
+
+    def prepare_check(self) -> None:
+        """Compiles what `check` needs, which else the first call does. Raises `SchemaError` if it cannot be."""
+        _ = self._every_spelling
+
+    @cached_property
+    def _every_spelling(self) -> CompiledGrammar:
+        from punchcard.compiler import GrammarCompiler
+        from punchcard.tokenizers.info import TokenizerInfo
+
+        # No model is involved: a vocabulary of bytes, and an end, are enough to take a text.
+        alphabet = TokenizerInfo.from_vocab([*(bytes([byte]) for byte in range(256)), b"<end>"], eos_token_ids=[256])
+        return GrammarCompiler(alphabet).compile_json_schema(self.json_schema, profile="spec")
+
+
+class Extractor:
+    """Reads data of one shape out of texts, with a language model.
+
+    ``schema`` is a Pydantic model, or any type that Pydantic's `TypeAdapter` takes, and instances of it are returned;
+    or a JSON Schema (a dict, a bool or JSON text), and plain data is returned; or a `Shape`. ``model``: a name, a path
+    to a GGUF file, a `Model` or a `Chat` of `punchcard.models`, or `None` for the default model. ``system`` replaces
+    the instruction; ``{schema}`` in it stands for the schema. Sampling: see `Sampler`; greedy by default. Every text is
+    sampled from ``seed`` anew, so what is read from it does not hang on the texts before it.
+
+    The schema is compiled here, and the model keeps the beginning of the prompt, which all texts share.
+
+    Raises `SchemaError` if the schema cannot be compiled, `ModelError` if the model cannot be loaded.
+    """
+
+    def __init__(
+        self,
+        schema: Any,
+        model: str | os.PathLike[str] | Model | Chat | None = None,
+        *,
+        system: str | None = None,
+        max_new_tokens: int = 512,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+    ) -> None:
+        if max_new_tokens < 1:
+            raise PunchcardError(f"max_new_tokens is {max_new_tokens}; it must be at least 1")
+        self._sampling = Sampling(max_new_tokens, temperature, top_k=top_k, top_p=top_p, seed=seed)
+        Sampler(temperature, top_k=top_k, top_p=top_p, seed=seed)  # an option out of range is an error now
+        self.shape = schema if isinstance(schema, Shape) else Shape(schema)
+        self._chat = as_chat(model)
+        self._system = system
+        self._answer = Grammar.from_json_schema(self.shape.json_schema, whitespace="none")
+        if isinstance(self._chat, StepChat):
+            compile_schema(self._chat.model, self.shape.json_schema, whitespace="none")
+
+    def extract(self, text: str) -> Any:
+        """What ``text`` says: an instance of the type, or plain data. Raises as `write` and `Shape.read` do."""
+        return self.shape.read(self.write(text))
+
+    def write(self, text: str) -> str:
+        """What ``text`` says, as JSON text that follows the schema.
+
+        Raises `ContextLengthError` if the text is too long for the model, `PunchcardError` (field ``text``: what was
+        written) if the answer is cut off by ``max_new_tokens``. Ctrl-C raises `Interrupted`, which holds the text so
+        far.
+        """
+        request = Request(self.shape.messages(text, self._system), answer=self._answer, reasoning=False)
+        reply = self._chat.respond(request, self._sampling)
+        if reply.finish == "length":
+            tokens = reply.statistics.tokens if reply.statistics else self._sampling.max_new_tokens
+            raise cut_off(reply.text, f"after {tokens} tokens")
+        return reply.text
+
+
+def cut_off(text: str, where: str) -> PunchcardError:
+    """The error of an answer that was not finished; ``where``: such as ``"after 512 tokens"``."""
+    return PunchcardError(
+        f"The answer was cut off {where}",
+        hint="Raise max_new_tokens, or bound the schema's strings and arrays",
+        text=text,
+    )

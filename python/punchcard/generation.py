@@ -17,39 +17,14 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from punchcard.errors import ContextLengthError, MatcherError
+from punchcard.models.base import Model as Model
 from punchcard.sampling import Sampler, log_probability
-
-if TYPE_CHECKING:
-    from punchcard.tokenizers.info import TokenizerInfo
-
-
-class Model(Protocol):
-    """What a runtime offers; `punchcard.models.LocalModel` is one.
-
-    ``forward`` appends tokens to the cache and returns float32 logits, ``[vocab_size]`` after the last of them or
-    ``[len(ids), vocab_size]``; ``rewind`` goes back to an earlier position.
-    """
-
-    name: str
-    vocab_size: int
-    context_length: int
-    chat_template: str | None
-    bos_token_id: int | None
-    eos_token_ids: list[int]
-
-    @property
-    def tokenizer_info(self) -> TokenizerInfo: ...
-    @property
-    def position(self) -> int: ...
-    def tokenize(self, text: str, *, parse_special: bool = False) -> list[int]: ...
-    def forward(self, ids: Sequence[int], *, all_positions: bool = False) -> NDArray[np.float32]: ...
-    def rewind(self, position: int) -> None: ...
 
 
 class Matcher(Protocol):
@@ -222,9 +197,7 @@ class Decoder:
         stretch.ended = "length"
         return self._finish(stretch)
 
-    def constrained(
-        self, matcher: Matcher, *, until: Callable[[Sequence[int]], bool] | None = None
-    ) -> Stretch:
+    def constrained(self, matcher: Matcher, *, until: Callable[[Sequence[int]], bool] | None = None) -> Stretch:
         """The model writes what ``matcher`` allows, until nothing but the end is allowed, it chooses the end, or
         ``until(tokens of this stretch)`` holds."""
         from punchcard import allocate_token_bitmask, apply_token_bitmask_inplace

@@ -41,7 +41,9 @@ class Speaker:
         self.tool_format = tool_format
         info = model.tokenizer_info
         special = set(info.special_token_ids)
-        ids = {token: i for i, token in enumerate(info.tokens) if token[:1] in _MARKS and (i in special or len(token) > 2)}
+        ids = {
+            token: i for i, token in enumerate(info.tokens) if token[:1] in _MARKS and (i in special or len(token) > 2)
+        }
         found = {mark: ids[mark.encode()] for mark in tool_format.markers if mark.encode() in ids}
         # A piece of text that happens to be spelled like a beginning of a tag is none of the family's marks.
         found = {mark: i for mark, i in found.items() if i in special or not mark[-1].isalnum()}
@@ -146,9 +148,7 @@ def plan(
     if request.tool_choice == "required" and not callable_tools:
         raise ToolError("A call is required, but there is no tool to call", hint="Give a tool, or another tool_choice")
     shown = [tool for tool in request.tools if tool.name not in left_out]
-    text = safe_prompt(
-        model, form, request.messages, shown, focus=focus, reasoning=request.reasoning, **variables
-    )
+    text = safe_prompt(model, form, request.messages, shown, focus=focus, reasoning=request.reasoning, **variables)
     begun, prefilled, more = _begun(speaker, readable(text), request.reasoning)
     prompt = tokenize_prompt(model, text + more)
     grammar = None

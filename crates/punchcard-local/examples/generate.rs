@@ -10,16 +10,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let count: usize = arguments.next().map_or(Ok(64), |count| count.parse())?;
 
     let started = Instant::now();
-    let mut runtime = punchcard_local::Runtime::open(path.as_ref())?;
+    let runtime = punchcard_local::Runtime::open(path.as_ref())?;
     println!("loaded in {:.2} s", started.elapsed().as_secs_f64());
 
     let text = format!("<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n");
     let ids = runtime.tokenizer().encode(&text, true);
     // Once for the threads to start and the kernels' caches to fill.
-    runtime.model_mut().forward(&ids, false)?;
-    runtime.model_mut().rewind(0)?;
+    let mut sequence = runtime.model().sequence();
+    runtime.model().forward(&mut sequence, &ids, false)?;
+    sequence.rewind(0)?;
     let started = Instant::now();
-    let mut logits = runtime.model_mut().forward(&ids, false)?;
+    let mut logits = runtime.model().forward(&mut sequence, &ids, false)?;
     let prefill = started.elapsed().as_secs_f64();
 
     let started = Instant::now();
@@ -31,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         std::io::stdout().write_all(&runtime.tokenizer().decode(&[best], false)?)?;
         std::io::stdout().flush()?;
-        logits = runtime.model_mut().forward(&[best], false)?;
+        logits = runtime.model().forward(&mut sequence, &[best], false)?;
         generated += 1;
     }
     let decode = started.elapsed().as_secs_f64();

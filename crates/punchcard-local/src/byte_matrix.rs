@@ -4,31 +4,27 @@
 //! and a large model does not mind; a small one does: single activations of SmolLM2 are a thousand times the others, and
 //! rounding costs it about a hundredth of a nat per token. Its weights are few, so they can afford a product without that.
 //!
-//! For a few tokens, weights are turned into floats within the registers and every byte is read once; for many, a panel of rows
-//! is turned into floats within the processor's cache and a matrix product of floats goes over it. Either way the memory is
-//! read at eight bits and a scale for each 32 of them, which is finer than any of the formats that this takes in.
+//! For up to [`FEW`] tokens, weights are turned into floats within the registers, by the kernels of [`crate::tiles`]; for more, a
+//! panel of rows is turned into floats within the processor's cache and a matrix product of floats goes over it. Either way the
+//! memory is read once, at eight bits and a scale for each 32 of them, which is finer than any of the formats that this takes in.
 
 use crate::kernels;
 use crate::matrix::Matrix;
 use crate::parallel;
-use crate::product::{Right, multiply};
-#[cfg(target_arch = "x86_64")]
-use crate::rows;
+use crate::product::{Onto, Right, Strided, multiply};
+use crate::tiles::{COLUMNS, Kernels, ROWS, Tile};
 use candle_core::quantized::{GgmlDType, QStorage, QTensor};
 use candle_core::{Device, Result};
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
-/// Elements with a common scale.
-pub const BLOCK: usize = 32;
-/// Rows of weights that one task multiplies with few tokens, or converts at load.
-const TASK: usize = 32;
-/// Tokens up to which the weights are converted in the registers: twice as many as one call of the kernel takes, or, without
-/// it, of the slower ones.
-const FEW: usize = 16;
-const FEW_WITHOUT_AVX2: usize = 8;
-/// Tokens of one product of floats, at least.
-const TOKENS_LEAST: usize = 8;
+/// Elements of a row with a common scale.
+pub const BLOCK: usize = COLUMNS;
+/// Rows of tiles that one task multiplies.
+const TASK: usize = 4;
+/// Tokens up to which the weights are converted in the registers. Within that a token's products are the same to the last bit,
+/// whichever others there are.
+pub const FEW: usize = 64;
 /// Tokens of one product of floats, at most.
 const TOKENS: usize = 128;
 /// Weights of one product of floats: as many as the second-level cache holds easily.
@@ -39,38 +35,33 @@ const PANEL: usize = 1 << 17;
 pub struct ByteMatrix {
     rows: usize,
     columns: usize,
-    quants: Vec<i8>,
-    scales: Vec<f32>,
+    /// `[rows / 16, columns / 32]`, filled up with zeros.
+    tiles: Vec<Tile>,
 }
 
 impl ByteMatrix {
     /// Converts weights in any quantisation; `columns` must be a multiple of [`BLOCK`].
     pub fn from_quantised(dtype: GgmlDType, rows: usize, columns: usize, bytes: &[u8]) -> Result<Self> {
         let row_bytes = columns / dtype.block_size() * dtype.type_size();
-        let mut scales = vec![0.0; rows * columns / BLOCK];
-        let mut quants = vec![0; rows * columns];
+        let across = columns / COLUMNS;
+        let down = rows.div_ceil(ROWS);
+        let mut tiles = vec![Tile::ZERO; down * across];
         let failure = Mutex::new(None);
-        // Rows go through floats a few at a time, so that these stay in the processor's cache. Scales come first, quants second:
-        // a task writes to one vector.
-        let floats = |first: usize, count: usize| -> Vec<f32> {
-            let part = bytes[first * row_bytes..(first + count) * row_bytes].to_vec();
-            dequantised(dtype, count * columns, part).unwrap_or_else(|error| {
-                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                vec![0.0; count * columns]
-            })
-        };
-        let per_row = columns / BLOCK;
-        parallel::for_each_range(&mut scales, &parallel::chunks(rows, TASK, per_row), |task, scales| {
-            kernels::block_scales(&floats(task * TASK, scales.len() / per_row), scales);
-        });
-        parallel::for_each_range(&mut quants, &parallel::chunks(rows, TASK, columns), |task, quants| {
-            let first = task * TASK;
-            let scales = &scales[first * per_row..][..quants.len() / BLOCK];
-            kernels::quantise(&floats(first, quants.len() / columns), scales, quants);
+        // Rows go through floats a few at a time, so that these stay in the processor's cache.
+        parallel::for_each_range(&mut tiles, &parallel::chunks(down, 1, across), |task, tiles| {
+            let part = &bytes[task * ROWS * row_bytes..rows.min((task + 1) * ROWS) * row_bytes];
+            match dequantised(dtype, part.len() / row_bytes * columns, part.to_vec()) {
+                Ok(floats) => {
+                    floats.chunks_exact(columns).enumerate().for_each(|(row, floats)| quantise(floats, row, tiles));
+                }
+                Err(error) => {
+                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                }
+            }
         });
         match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(error) => Err(error),
-            None => Ok(Self { rows, columns, quants, scales }),
+            None => Ok(Self { rows, columns, tiles }),
         }
     }
 
@@ -79,135 +70,101 @@ impl ByteMatrix {
         self.rows
     }
 
-    /// Appends the rows of another matrix with as many columns.
-    pub fn append(&mut self, below: Self) {
+    /// Appends the rows of another matrix with as many columns, or gives it back where they would begin within a tile.
+    pub fn append(&mut self, below: Self) -> Option<Self> {
         debug_assert_eq!(self.columns, below.columns);
+        if !self.rows.is_multiple_of(ROWS) {
+            return Some(below);
+        }
         self.rows += below.rows;
-        self.quants.extend(below.quants);
-        self.scales.extend(below.scales);
+        self.tiles.extend(below.tiles);
+        None
     }
 
     /// Rows as floats, one for each index.
     pub fn select(&self, indices: &[u32]) -> Matrix {
         let mut output = Matrix::zeros(indices.len(), self.columns);
+        let across = self.columns / COLUMNS;
         for (&index, out) in indices.iter().zip(output.data_mut().chunks_exact_mut(self.columns)) {
-            let (quants, scales) = self.range(index as usize, 1);
-            kernels::dequantise(quants, scales, out);
+            let (tiles, row) = (&self.tiles[index as usize / ROWS * across..], index as usize % ROWS);
+            for (tile, out) in tiles.iter().zip(out.chunks_exact_mut(COLUMNS)) {
+                for (quants, out) in tile.quants.iter().zip(out) {
+                    *out = f32::from(quants[row]) * tile.scales[row];
+                }
+            }
         }
         output
     }
 
     /// The product with each row of `input`.
     pub fn product(&self, input: &Matrix) -> Matrix {
-        if input.rows() <= few() { self.product_of_few(input) } else { self.product_of_many(input) }
-    }
-
-    /// Quants and scales of `count` rows from `first` on.
-    fn range(&self, first: usize, count: usize) -> (&[i8], &[f32]) {
-        let per_row = self.columns / BLOCK;
-        (
-            &self.quants[first * self.columns..][..count * self.columns],
-            &self.scales[first * per_row..][..count * per_row],
-        )
+        if input.rows() <= FEW { self.product_of_few(input) } else { self.product_of_many(input) }
     }
 
     fn product_of_few(&self, input: &Matrix) -> Matrix {
-        let tokens = input.rows();
-        if tokens == 1 {
-            let mut output = Matrix::zeros(1, self.rows);
-            parallel::for_each_range(output.data_mut(), &parallel::chunks(self.rows, TASK, 1), |task, out| {
-                let (quants, scales) = self.range(task * TASK, out.len());
-                kernels::dot_rows(quants, scales, input.data(), out);
-            });
-            return output;
-        }
+        let (tokens, across) = (input.rows(), self.columns / COLUMNS);
+        let kernels = Kernels::best();
+        let bundles = kernels.bundles(input.data(), self.columns);
+        // Rows of tiles, and for each of them the products with each token.
+        let mut products = vec![[0.0; ROWS]; self.tiles.len() / across * tokens];
+        let ranges = parallel::chunks(self.tiles.len() / across, TASK, tokens);
+        parallel::for_each_range(&mut products, &ranges, |task, out| {
+            let tiles = &self.tiles[task * TASK * across..][..out.len() / tokens * across];
+            kernels.multiply(tiles, across, &bundles, out);
+        });
         let mut output = Matrix::zeros(tokens, self.rows);
-        #[cfg(target_arch = "x86_64")]
-        if rows::is_supported() {
-            // As even as it goes, so that no token is left alone.
-            let group = tokens.div_ceil(tokens.div_ceil(rows::MOST));
-            for first in (0..tokens).step_by(group) {
-                let group = group.min(tokens - first);
-                let product = match group {
-                    1 => Self::product_of::<1, 4>,
-                    2 => Self::product_of::<2, 2>,
-                    3 => Self::product_of::<3, 2>,
-                    4 => Self::product_of::<4, 2>,
-                    5 => Self::product_of::<5, 2>,
-                    6 => Self::product_of::<6, 2>,
-                    7 => Self::product_of::<7, 1>,
-                    _ => Self::product_of::<8, 1>,
-                };
-                product(self, input, first, &mut output);
+        let ranges = parallel::chunks(tokens, 1, self.rows);
+        parallel::for_each_range(output.data_mut(), &ranges, |token, out| {
+            for (products, out) in products[token..].iter().step_by(tokens).zip(out.chunks_mut(ROWS)) {
+                out.copy_from_slice(&products[..out.len()]);
             }
-            return output;
-        }
-        for first in (0..tokens).step_by(4) {
-            self.in_turns(input, first, &mut output, kernels::dot_rows_four);
-        }
+        });
         output
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn product_of<const COUNT: usize, const SETS: usize>(&self, input: &Matrix, first: usize, output: &mut Matrix) {
-        self.in_turns(input, first, output, |quants, scales, vectors, out| {
-            rows::try_dot_rows_of::<COUNT, SETS>(quants, scales, vectors, out);
-        });
-    }
-
-    /// The product with `COUNT` tokens from `first` on, by a kernel that takes as many. A task owns the outputs of some rows,
-    /// `[rows, COUNT]`, which are turned round afterwards. Where there are fewer tokens, the last one stands in for those that
-    /// lack.
-    fn in_turns<const COUNT: usize>(
-        &self,
-        input: &Matrix,
-        first: usize,
-        output: &mut Matrix,
-        kernel: impl Fn(&[i8], &[f32], [&[f32]; COUNT], &mut [[f32; COUNT]]) + Sync,
-    ) {
-        let last = input.rows() - 1;
-        let vectors = std::array::from_fn(|i| &input.data()[(first + i).min(last) * self.columns..][..self.columns]);
-        let mut turned = vec![[0.0; COUNT]; self.rows];
-        parallel::for_each_range(&mut turned, &parallel::chunks(self.rows, TASK, 1), |task, out| {
-            let (quants, scales) = self.range(task * TASK, out.len());
-            kernel(quants, scales, vectors, out);
-        });
-        for (i, out) in output.data_mut().chunks_exact_mut(self.rows).skip(first).take(COUNT).enumerate() {
-            for (out, row) in out.iter_mut().zip(&turned) {
-                *out = row[i];
-            }
-        }
     }
 
     fn product_of_many(&self, input: &Matrix) -> Matrix {
         let mut output = Matrix::zeros(input.rows(), self.rows);
+        let across = self.columns / COLUMNS;
         // Every task converts all weights for its tokens: a few hundredths of its time, for writing to rows of its own.
-        let tokens = input.rows().div_ceil(parallel::threads()).clamp(TOKENS_LEAST, TOKENS);
+        let tokens = input.rows().div_ceil(parallel::threads()).min(TOKENS);
         let ranges = parallel::chunks(input.rows(), tokens, self.rows);
+        let down = (PANEL / self.columns / ROWS).max(1);
         parallel::for_each_range(output.data_mut(), &ranges, |task, out| {
             let count = out.len() / self.rows;
-            let input = &input.data()[task * tokens * self.columns..][..count * self.columns];
-            let step = (PANEL / self.columns).clamp(1, self.rows);
-            let mut panel = vec![0.0; step * self.columns];
-            for first in (0..self.rows).step_by(step) {
-                let rows = step.min(self.rows - first);
-                let panel = &mut panel[..rows * self.columns];
-                let (quants, scales) = self.range(first, rows);
-                kernels::dequantise(quants, scales, panel);
+            let input = Strided { data: &input.data()[task * tokens * self.columns..], stride: self.columns };
+            // `[columns, rows]` of some rows of tiles.
+            let mut panel = vec![0.0; down * ROWS * self.columns];
+            for (index, tiles) in self.tiles.chunks(down * across).enumerate() {
+                let width = tiles.len() / across * ROWS;
+                let panel = &mut panel[..width * self.columns];
+                for (index, tile) in tiles.iter().enumerate() {
+                    let (row, column) = (index / across * ROWS, index % across * COLUMNS);
+                    tile.dequantise(&mut panel[column * width + row..], width);
+                }
+                let first = index * down * ROWS;
+                let extents = (count, width.min(self.rows - first), self.columns);
+                let panel = Strided { data: &*panel, stride: width };
                 // The columns of `out` from `first` on.
-                multiply(&mut out[first..], self.rows, input, panel, (count, rows, self.columns), Right::Transposed);
+                let out = Strided { data: &mut out[first..], stride: self.rows };
+                multiply(Onto::Nothing, out, input, panel, extents, Right::Plain);
             }
         });
         output
     }
 }
 
-fn few() -> usize {
-    #[cfg(target_arch = "x86_64")]
-    if rows::is_supported() {
-        return FEW;
+/// Writes one row of weights to its tiles.
+fn quantise(floats: &[f32], row: usize, tiles: &mut [Tile]) {
+    let mut scales = vec![0.0; tiles.len()];
+    let mut quants = vec![0; floats.len()];
+    kernels::block_scales(floats, &mut scales);
+    kernels::quantise(floats, &scales, &mut quants);
+    for ((tile, scale), quants) in tiles.iter_mut().zip(scales).zip(quants.chunks_exact(COLUMNS)) {
+        tile.scales[row] = scale;
+        for (column, &quant) in tile.quants.iter_mut().zip(quants) {
+            column[row] = quant;
+        }
     }
-    FEW_WITHOUT_AVX2
 }
 
 fn dequantised(dtype: GgmlDType, elements: usize, bytes: Vec<u8>) -> Result<Vec<f32>> {

@@ -97,6 +97,11 @@ impl Config {
             pairing,
         })
     }
+
+    /// What a token in a cache takes: a key and a value in each block.
+    pub fn cache_bytes_per_token(&self) -> usize {
+        2 * self.blocks * self.kv_heads * self.head_dim * size_of::<f32>()
+    }
 }
 
 /// `base^(-2i/rotated)`, divided by what the file wants for contexts longer than it was first trained for.

@@ -43,12 +43,21 @@ pub enum Error {
     },
     /// A forward pass over no tokens.
     Empty,
-    /// A rewind to a position that lies ahead.
+    /// A rewind to a position that lies ahead, or a copy of more tokens than there are.
     Position {
         /// The position asked for.
         requested: usize,
         /// Tokens in the cache.
         position: usize,
+    },
+    /// A sequence that another model made.
+    OtherModel,
+    /// A failure that one sequence of a batch is to blame for.
+    Batch {
+        /// Which of the batch, from 0.
+        index: usize,
+        /// What is wrong with it.
+        source: Box<Error>,
     },
     /// The tensor library failed; a defect of this crate, not of its user.
     Compute(candle_core::Error),
@@ -66,8 +75,10 @@ impl fmt::Display for Error {
             Self::Token { id, vocab_size } => write!(f, "token {id} is out of range: the vocabulary has {vocab_size}"),
             Self::Empty => write!(f, "a forward pass needs at least one token"),
             Self::Position { requested, position } => {
-                write!(f, "cannot rewind to position {requested}: only {position} tokens are in the cache")
+                write!(f, "there is no position {requested}: only {position} tokens are in the cache")
             }
+            Self::OtherModel => write!(f, "the sequence belongs to another model"),
+            Self::Batch { index, source } => write!(f, "{source} (sequence {index} of the batch)"),
             Self::Compute(error) => write!(f, "the computation failed: {error}"),
         }
     }
@@ -78,6 +89,7 @@ impl std::error::Error for Error {
         match self {
             Self::Io { source, .. } => Some(source),
             Self::Compute(error) => Some(error),
+            Self::Batch { source, .. } => Some(source),
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Each kernel is written once, as a loop that the compiler turns into vector code, and compiled twice on x86-64: for the
 //! baseline, and for AVX2 with FMA, chosen at run time. Reductions keep sixteen partial sums, since the compiler may not
-//! reorder a sum of floats by itself. `FMA` is true where the processor multiplies and adds in one instruction.
+//! reorder a sum of floats by itself.
 
 const LANES: usize = 16;
 /// 1.5 * 2^23: adding it rounds a small float to an integer, which then stands in the low bits of the sum.
@@ -14,20 +14,20 @@ macro_rules! kernels {
         $(#[$doc])*
         pub fn $name($($argument: $type),*) $(-> $result)? {
             #[inline(always)]
-            fn plain<const FMA: bool>($($argument: $type),*) $(-> $result)? $body
+            fn plain($($argument: $type),*) $(-> $result)? $body
 
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx2,fma")]
                 fn avx2($($argument: $type),*) $(-> $result)? {
-                    plain::<true>($($argument),*)
+                    plain($($argument),*)
                 }
                 if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
                     // SAFETY: the processor has just been found to have the features that `avx2` is compiled for.
                     return unsafe { avx2($($argument),*) };
                 }
             }
-            plain::<false>($($argument),*)
+            plain($($argument),*)
         }
     )*};
 }
@@ -92,63 +92,15 @@ kernels! {
         }
     }
 
-    /// Signed bytes as values.
-    pub fn dequantise(quants: &[i8], scales: &[f32], values: &mut [f32]) {
-        let blocks = quants.as_chunks::<32>().0.iter().zip(scales);
-        for ((quants, &scale), block) in blocks.zip(values.as_chunks_mut::<32>().0) {
-            for (value, &quant) in block.iter_mut().zip(quants) {
-                *value = f32::from(quant) * scale;
+    /// Signed bytes as floats, in units of their lane's scale: sixteen for each column, with `stride` floats from one column to
+    /// the next.
+    pub fn dequantise(columns: &[[i8; LANES]], scales: &[f32; LANES], stride: usize, floats: &mut [f32]) {
+        // Known to be sixteen, they become vectors.
+        let floats = floats.chunks_mut(stride).filter_map(|floats| floats.first_chunk_mut::<LANES>());
+        for (quants, floats) in columns.iter().zip(floats) {
+            for lane in 0..LANES {
+                floats[lane] = f32::from(quants[lane]) * scales[lane];
             }
-        }
-    }
-
-    /// The scalar products of rows of quantised weights, one for each of `out`, with a vector.
-    pub fn dot_rows(quants: &[i8], scales: &[f32], vector: &[f32], out: &mut [f32]) {
-        let vector = vector.as_chunks::<32>().0;
-        let blocks = vector.len();
-        let quants = quants.as_chunks::<32>().0;
-        for (row, out) in out.iter_mut().enumerate() {
-            let quants = &quants[row * blocks..][..blocks];
-            let scales = &scales[row * blocks..][..blocks];
-            let mut sums = [0.0f32; LANES];
-            for block in 0..blocks {
-                let (quants, values, scale) = (&quants[block], &vector[block], scales[block]);
-                for i in 0..LANES {
-                    let low = f32::from(quants[i]) * values[i];
-                    let both = fused::<FMA>(f32::from(quants[i + LANES]), values[i + LANES], low);
-                    sums[i] = fused::<FMA>(both, scale, sums[i]);
-                }
-            }
-            *out = sums.iter().sum();
-        }
-    }
-
-    /// As `dot_rows`, with four vectors: weights are converted once for all of them.
-    pub fn dot_rows_four(quants: &[i8], scales: &[f32], vectors: [&[f32]; 4], out: &mut [[f32; 4]]) {
-        let [a, b, c, d] = vectors.map(|vector| vector.as_chunks::<32>().0);
-        let blocks = a.len();
-        let (b, c, d) = (&b[..blocks], &c[..blocks], &d[..blocks]);
-        let quants = quants.as_chunks::<32>().0;
-        for (row, out) in out.iter_mut().enumerate() {
-            let quants = &quants[row * blocks..][..blocks];
-            let scales = &scales[row * blocks..][..blocks];
-            let mut sums = [[0.0f32; LANES]; 4];
-            for block in 0..blocks {
-                let (quants, scale) = (&quants[block], scales[block]);
-                for half in [0, LANES] {
-                    let mut weights = [0.0f32; LANES];
-                    for i in 0..LANES {
-                        weights[i] = f32::from(quants[half + i]) * scale;
-                    }
-                    for i in 0..LANES {
-                        sums[0][i] = fused::<FMA>(weights[i], a[block][half + i], sums[0][i]);
-                        sums[1][i] = fused::<FMA>(weights[i], b[block][half + i], sums[1][i]);
-                        sums[2][i] = fused::<FMA>(weights[i], c[block][half + i], sums[2][i]);
-                        sums[3][i] = fused::<FMA>(weights[i], d[block][half + i], sums[3][i]);
-                    }
-                }
-            }
-            *out = sums.map(|sums| sums.iter().sum());
         }
     }
 
@@ -179,12 +131,6 @@ kernels! {
             *score *= factor;
         }
     }
-}
-
-/// `a * b + c`, in one instruction where there is one; without it `mul_add` would be a slow function.
-#[inline(always)]
-fn fused<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
-    if FMA || cfg!(target_arch = "aarch64") { a.mul_add(b, c) } else { a * b + c }
 }
 
 /// `e^x`, to about two units in the last place, without a branch. Outside ±87 the result is that of the nearest bound, so it
@@ -252,32 +198,13 @@ mod tests {
     fn quantised_values_are_within_half_a_step() {
         let mut values: Vec<f32> = (0..96).map(|i| ((i * 53 % 97) as f32 - 48.0) / 5.0).collect();
         values[32..64].fill(0.0);
-        let (mut scales, mut quants, mut found) = (vec![0.0; 3], vec![0; 96], vec![0.0; 96]);
+        let (mut scales, mut quants) = (vec![0.0; 3], vec![0; 96]);
         block_scales(&values, &mut scales);
         quantise(&values, &scales, &mut quants);
-        dequantise(&quants, &scales, &mut found);
-        for (i, (found, value)) in found.iter().zip(&values).enumerate() {
-            assert!((found - value).abs() <= 0.5001 * scales[i / 32]);
+        for (i, (&quant, value)) in quants.iter().zip(&values).enumerate() {
+            assert!((f32::from(quant) * scales[i / 32] - value).abs() <= 0.5001 * scales[i / 32]);
         }
         assert!(quants.iter().any(|&quant| quant.abs() == 127) && scales[1] == 0.0);
-    }
-
-    #[test]
-    fn scalar_products_agree_with_their_definition() {
-        let quants: Vec<i8> = (0..128).map(|i| (i * 71 % 255) as u8 as i8).collect();
-        let scales = [0.5, 0.0, 2.0, 0.125];
-        let vectors: Vec<Vec<f32>> =
-            (0..4).map(|v| (0..64).map(|i| ((i * 7 + v) % 9) as f32 - 4.0).collect()).collect();
-        let (mut one, mut four) = ([0.0; 2], [[0.0; 4]; 2]);
-        dot_rows_four(&quants, &scales, std::array::from_fn(|v| vectors[v].as_slice()), &mut four);
-        for v in 0..4 {
-            dot_rows(&quants, &scales, &vectors[v], &mut one);
-            for row in 0..2 {
-                let exact: f32 =
-                    (0..64).map(|i| f32::from(quants[row * 64 + i]) * scales[row * 2 + i / 32] * vectors[v][i]).sum();
-                assert!((one[row] - exact).abs() < 1e-2 && (four[row][v] - exact).abs() < 1e-2);
-            }
-        }
     }
 
     #[test]

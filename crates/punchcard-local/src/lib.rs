@@ -5,18 +5,24 @@
 //!
 //! ```no_run
 //! # fn main() -> punchcard_local::Result<()> {
-//! let mut runtime = punchcard_local::Runtime::open("model.gguf".as_ref())?;
+//! let runtime = punchcard_local::Runtime::open("model.gguf".as_ref())?;
 //! let ids = runtime.tokenizer().encode("The capital of France is", false);
-//! let logits = runtime.model_mut().forward(&ids, false)?;
+//! let mut sequence = runtime.model().sequence();
+//! let logits = runtime.model().forward(&mut sequence, &ids, false)?;
 //! let best = (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap_or(0);
 //! println!("{}", String::from_utf8_lossy(&runtime.tokenizer().decode(&[best as u32], false)?));
-//! runtime.model_mut().rewind(0)?; // forget, or go on from any earlier position
+//! let mut other = runtime.model().sequence();
+//! other.copy_from(&sequence, 4)?; // the first four tokens need not be computed again
+//! sequence.rewind(0)?; // forget, or go on from any earlier position
+//! // Several texts at once cost little more than one.
+//! let rows = runtime.model().forward_batch(&mut [(&mut sequence, &[1, 2, 3]), (&mut other, &[4])])?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! The flow is [`gguf`] (the container) → [`config`] (the shape) → [`model`] (weights, cache, forward pass) with
-//! [`linear`], [`byte_matrix`], [`slabs`], [`attention`], [`matrix`], [`product`], [`kernels`], `rows` and [`parallel`] below it, and [`tokenizer`] over [`pretokenizer`] beside it.
+//! The flow is [`gguf`] (the container) → [`config`] (the shape) → [`model`] (weights, forward pass) over
+//! [`sequence`] (what was read so far) and [`cache`], with [`linear`], [`byte_matrix`], [`slabs`], [`attention`], [`matrix`],
+//! [`product`], [`kernels`], [`tiles`] and [`parallel`] below it, and [`tokenizer`] over [`pretokenizer`] beside it.
 //!
 //! # Speed
 //! Quantised products are candle's: it looks at run time for AVX2, AVX-512 VNNI, NEON and the like, so that one build serves
@@ -25,6 +31,7 @@
 
 pub mod attention;
 pub mod byte_matrix;
+pub mod cache;
 pub mod config;
 pub mod error;
 pub mod gguf;
@@ -35,9 +42,9 @@ pub mod model;
 pub mod parallel;
 pub mod pretokenizer;
 pub mod product;
-#[cfg(target_arch = "x86_64")]
-pub mod rows;
+pub mod sequence;
 pub mod slabs;
+pub mod tiles;
 pub mod tokenizer;
 
 pub use error::{Error, Result};
@@ -95,11 +102,6 @@ impl Runtime {
     /// The decoder.
     pub fn model(&self) -> &model::Model {
         &self.model
-    }
-
-    /// The decoder, to run it.
-    pub fn model_mut(&mut self) -> &mut model::Model {
-        &mut self.model
     }
 
     /// The tokenizer.

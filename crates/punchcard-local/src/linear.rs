@@ -103,14 +103,16 @@ impl Weights {
         })
     }
 
-    /// Appends the rows of `below`, or gives it back where it is of another kind.
+    /// Appends the rows of `below`, or gives it back where they cannot lie together.
     fn append(&mut self, below: Self) -> Option<Self> {
         match (self, below) {
-            (Self::Bytes(above), Self::Bytes(below)) => above.append(below),
-            (Self::Slabs(above), Self::Slabs(below)) => above.append(below),
-            (_, below) => return Some(below),
+            (Self::Bytes(above), Self::Bytes(below)) => above.append(below).map(Self::Bytes),
+            (Self::Slabs(above), Self::Slabs(below)) => {
+                above.append(below);
+                None
+            }
+            (_, below) => Some(below),
         }
-        None
     }
 
     fn product(&self, input: &Matrix) -> Result<Matrix> {

@@ -64,10 +64,10 @@ impl Matrix {
         }
     }
 
-    /// The last row alone.
-    pub fn last_row(&self) -> Self {
-        let data = self.data();
-        Self::new(1, self.columns, data[data.len() - self.columns..].to_vec())
+    /// Some of the rows.
+    pub fn select(&self, rows: &[usize]) -> Self {
+        let data = rows.iter().flat_map(|row| &self.data()[row * self.columns..][..self.columns]).copied().collect();
+        Self::new(rows.len(), self.columns, data)
     }
 
     /// Adds another matrix of the same shape.

@@ -1,8 +1,8 @@
 //! Weights in a quantisation of GGUF's, multiplied by candle.
 //!
-//! A matrix is cut into a slab of rows for each thread. One token is multiplied with the slabs in parallel; of many, each
-//! thread takes some and multiplies them with all slabs, one after the other. Each product begins by rounding the
-//! activations to eight bits, so there should be few slabs. Candle's own threads stay out of it where `CANDLE_NUM_THREADS`
+//! A matrix is cut into a slab of rows for each thread. A few tokens are multiplied with the slabs in parallel, so that every
+//! weight is read once; of many, each thread takes some and multiplies them with all slabs, one after the other, so that
+//! products need not be moved. Each product begins by rounding the activations to eight bits, so there should be few slabs. Candle's own threads stay out of it where `CANDLE_NUM_THREADS`
 //! is 1 (why that is better, [`crate::parallel`] tells); otherwise they share each product among themselves.
 
 use crate::error::{Error, Result};
@@ -19,6 +19,8 @@ const SLABS: usize = 4;
 const INTERLEAVED: usize = 16;
 /// Rows of a slab, at least.
 const ROWS: usize = 256;
+/// Tokens that all threads multiply together, each with its slabs.
+const FEW: usize = 64;
 /// Tokens that a thread takes, at most.
 const TOKENS: usize = 128;
 
@@ -89,6 +91,15 @@ impl Slabs {
             parallel::for_each_range(output.data_mut(), &ranges, |index, out| {
                 keep(self.slabs[index].product(input).map(|product| out.copy_from_slice(&product)));
             });
+        } else if tokens <= FEW {
+            let mut products = vec![Vec::new(); self.slabs.len()];
+            let ranges = parallel::chunks(self.slabs.len(), 1, 1);
+            parallel::for_each_range(&mut products, &ranges, |index, out| {
+                keep(self.slabs[index].product(input).map(|product| out[0] = product));
+            });
+            for (slab, product) in self.slabs.iter().zip(&products) {
+                slab.put(product, output.data_mut(), self.rows);
+            }
         } else {
             let count = tokens.div_ceil(parallel::threads()).min(TOKENS);
             let ranges = parallel::chunks(tokens, count, self.rows);
@@ -107,16 +118,20 @@ impl Slabs {
     /// Writes the product with each row of `input`, one slab after the other.
     fn product_into(&self, input: &Matrix, out: &mut [f32]) -> Result<()> {
         for slab in &self.slabs {
-            let product = slab.product(input)?;
-            for (row, out) in product.chunks_exact(slab.rows).zip(out.chunks_exact_mut(self.rows)) {
-                out[slab.first..slab.first + slab.rows].copy_from_slice(row);
-            }
+            slab.put(&slab.product(input)?, out, self.rows);
         }
         Ok(())
     }
 }
 
 impl Slab {
+    /// Writes a product with some tokens to the slab's columns of a matrix that has so many.
+    fn put(&self, product: &[f32], out: &mut [f32], columns: usize) {
+        for (row, out) in product.chunks_exact(self.rows).zip(out.chunks_exact_mut(columns)) {
+            out[self.first..self.first + self.rows].copy_from_slice(row);
+        }
+    }
+
     fn product(&self, input: &Matrix) -> Result<Vec<f32>> {
         let layout = Layout::contiguous(Shape::from((input.rows(), input.columns())));
         match self.weights.cpu_fwd(input.storage(), &layout)?.0 {

@@ -108,10 +108,10 @@ fn assert_close(found: &[f32], expected: &[f64], tolerance: f64) {
 fn logits_are_those_of_the_definition() {
     for (shape, tied) in [(&LLAMA, true), (&LLAMA, false), (&QWEN, true), (&QWEN, false)] {
         let file = model(shape, tied);
-        let mut runtime = open(&format!("definition-{}-{tied}", shape.architecture), &file);
+        let runtime = open(&format!("definition-{}-{tied}", shape.architecture), &file);
         let ids = ids(40, shape.vocab);
         let expected = reference(shape, &weights(&file), &ids);
-        let found = runtime.model_mut().forward(&ids, true).unwrap();
+        let found = runtime.model().forward(&mut runtime.model().sequence(), &ids, true).unwrap();
         assert_close(&found, &expected.concat(), 2e-3);
     }
 }
@@ -119,30 +119,81 @@ fn logits_are_those_of_the_definition() {
 #[test]
 fn long_prompts_pass_in_chunks() {
     let file = model(&QWEN, true);
-    let mut runtime = open("chunks", &file);
+    let runtime = open("chunks", &file);
     let ids = ids(620, QWEN.vocab);
     let expected = reference(&QWEN, &weights(&file), &ids);
-    let found = runtime.model_mut().forward(&ids, true).unwrap();
+    let found = runtime.model().forward(&mut runtime.model().sequence(), &ids, true).unwrap();
     assert_close(&found, &expected.concat(), 5e-3);
 }
 
 #[test]
 fn the_cache_goes_on_and_back() {
     let file = model(&LLAMA, true);
-    let mut runtime = open("cache", &file);
-    let model = runtime.model_mut();
+    let runtime = open("cache", &file);
+    let model = runtime.model();
+    let mut sequence = model.sequence();
     let ids = ids(300, LLAMA.vocab);
-    let whole = model.forward(&ids, true).unwrap();
+    let whole = model.forward(&mut sequence, &ids, true).unwrap();
     let row = |i: usize| &whole[i * LLAMA.vocab..(i + 1) * LLAMA.vocab];
     let close = |found: &[f32], i: usize| {
         assert_close(found, &row(i).iter().map(|&x| f64::from(x)).collect::<Vec<_>>(), 1e-3);
     };
     for position in [250, 255, 256, 257, 7, 0] {
-        model.rewind(position).unwrap();
-        assert_eq!(model.position(), position);
-        close(&model.forward(&ids[position..position + 1], false).unwrap(), position);
-        close(&model.forward(&ids[position + 1..position + 20], false).unwrap(), position + 19);
-        assert_eq!(model.position(), position + 20);
+        sequence.rewind(position).unwrap();
+        assert_eq!(sequence.position(), position);
+        close(&model.forward(&mut sequence, &ids[position..position + 1], false).unwrap(), position);
+        close(&model.forward(&mut sequence, &ids[position + 1..position + 20], false).unwrap(), position + 19);
+        assert_eq!(sequence.position(), position + 20);
+    }
+}
+
+/// A model with its matrices in a quantisation, which has this number in files, and with the floats that they then stand for.
+fn quantise(plain: &File, dtype: GgmlDType, kind: u32) -> (File, File) {
+    let mut quantised = plain.clone();
+    let mut rounded = plain.clone();
+    for ((old, new), rounded) in plain.tensors.iter().zip(&mut quantised.tensors).zip(&mut rounded.tensors) {
+        if old.shape.len() == 2 {
+            let values: Vec<f32> = old.bytes.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+            let tensor = candle_core::Tensor::from_vec(values, old.shape.as_slice(), &Device::Cpu).unwrap();
+            let tensor = QTensor::quantize(&tensor, dtype).unwrap();
+            new.bytes = tensor.data().unwrap().to_vec();
+            new.kind = kind;
+            let values = tensor.dequantize(&Device::Cpu).unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap();
+            rounded.bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        }
+    }
+    (quantised, rounded)
+}
+
+#[test]
+fn a_step_of_a_batch_is_the_same_to_the_last_bit() {
+    // Rows of projections that do not fill whole tiles, and that do.
+    for shape in
+        [Shape { width: 96, hidden: 288, heads: 6, kv_heads: 3, ..LLAMA }, Shape { width: 64, hidden: 96, ..LLAMA }]
+    {
+        let (file, _) = quantise(&model(&shape, true), GgmlDType::Q8_0, 8);
+        let runtime = open(&format!("same-{}", shape.width), &file);
+        let model = runtime.model();
+        let mut sequences = Vec::new();
+        for i in 0..64 {
+            let mut sequence = model.sequence();
+            model.forward(&mut sequence, &ids(1 + i * 5, shape.vocab), false).unwrap();
+            sequences.push(sequence);
+        }
+        let alone: Vec<Vec<f32>> = sequences
+            .iter()
+            .map(|sequence| {
+                let mut copy = model.sequence();
+                copy.copy_from(sequence, sequence.position()).unwrap();
+                model.forward(&mut copy, &[9], false).unwrap()
+            })
+            .collect();
+        for count in [1, 2, 3, 5, 8, 13, 32, 64] {
+            let mut copies: Vec<_> = (0..count).map(|_| model.sequence()).collect();
+            copies.iter_mut().zip(&sequences).for_each(|(copy, from)| copy.copy_from(from, from.position()).unwrap());
+            let mut batch: Vec<(_, &[u32])> = copies.iter_mut().map(|copy| (copy, &[9][..])).collect();
+            assert!(model.forward_batch(&mut batch).unwrap() == alone[..count].concat(), "{count} sequences");
+        }
     }
 }
 
@@ -161,27 +212,14 @@ fn quantised_weights_give_nearly_the_same() {
         (&wide, GgmlDType::Q6K, 14),
     ];
     for (shape, dtype, kind) in table {
-        let plain = model(shape, true);
-        let mut quantised = plain.clone();
-        let mut rounded = plain.clone();
-        for ((old, new), rounded) in plain.tensors.iter().zip(&mut quantised.tensors).zip(&mut rounded.tensors) {
-            if old.shape.len() == 2 {
-                let values: Vec<f32> = old.bytes.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
-                let tensor = candle_core::Tensor::from_vec(values, old.shape.as_slice(), &Device::Cpu).unwrap();
-                let tensor = QTensor::quantize(&tensor, dtype).unwrap();
-                new.bytes = tensor.data().unwrap().to_vec();
-                new.kind = kind;
-                let values = tensor.dequantize(&Device::Cpu).unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap();
-                rounded.bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-            }
-        }
-        let mut runtime = open(&format!("quantised-{dtype:?}"), &quantised);
-        let ids = ids(30, shape.vocab);
+        let (quantised, rounded) = quantise(&model(shape, true), dtype, kind);
+        let runtime = open(&format!("quantised-{dtype:?}"), &quantised);
+        let ids = ids(110, shape.vocab);
         let expected = reference(shape, &weights(&rounded), &ids).concat();
         // Few tokens and many take different ways.
-        let mut found = Vec::new();
-        for part in [&ids[..1], &ids[1..4], &ids[4..9], &ids[9..]] {
-            found.extend(runtime.model_mut().forward(part, true).unwrap());
+        let (mut found, mut sequence) = (Vec::new(), runtime.model().sequence());
+        for part in [&ids[..1], &ids[1..4], &ids[4..9], &ids[9..30], &ids[30..]] {
+            found.extend(runtime.model().forward(&mut sequence, part, true).unwrap());
         }
         let error: f64 = found.iter().zip(&expected).map(|(f, e)| (f64::from(*f) - e).powi(2)).sum();
         let power: f64 = expected.iter().map(|e| e * e).sum();
@@ -191,14 +229,104 @@ fn quantised_weights_give_nearly_the_same() {
 
 #[test]
 fn misuse_is_an_error_and_changes_nothing() {
-    let mut runtime = open("misuse", &model(&LLAMA, true));
-    let model = runtime.model_mut();
-    model.forward(&[1, 2, 3], false).unwrap();
-    assert!(matches!(model.forward(&[], false), Err(Error::Empty)));
-    assert!(matches!(model.forward(&[5, 272], false), Err(Error::Token { id: 272, vocab_size: 272 })));
-    assert!(matches!(model.forward(&[1; 638], false), Err(Error::ContextLength { tokens: 641, context_length: 640 })));
-    assert!(matches!(model.rewind(4), Err(Error::Position { requested: 4, position: 3 })));
-    assert_eq!(model.position(), 3);
-    model.forward(&[1; 637], false).unwrap();
-    assert_eq!(model.position(), 640);
+    let runtime = open("misuse", &model(&LLAMA, true));
+    let model = runtime.model();
+    let mut sequence = model.sequence();
+    model.forward(&mut sequence, &[1, 2, 3], false).unwrap();
+    assert!(matches!(model.forward(&mut sequence, &[], false), Err(Error::Empty)));
+    assert!(matches!(model.forward(&mut sequence, &[5, 272], false), Err(Error::Token { id: 272, vocab_size: 272 })));
+    assert!(matches!(
+        model.forward(&mut sequence, &[1; 638], false),
+        Err(Error::ContextLength { tokens: 641, context_length: 640 })
+    ));
+    assert!(matches!(sequence.rewind(4), Err(Error::Position { requested: 4, position: 3 })));
+    assert_eq!(sequence.position(), 3);
+    model.forward(&mut sequence, &[1; 637], false).unwrap();
+    assert_eq!(sequence.position(), 640);
+}
+
+#[test]
+fn sequences_of_a_batch_do_not_see_each_other() {
+    for shape in [&LLAMA, &QWEN] {
+        let file = model(shape, true);
+        let runtime = open(&format!("batch-{}", shape.architecture), &file);
+        let model = runtime.model();
+        let weights = weights(&file);
+        // Prompts of many lengths, the longer ones over several pages and passes, then a token each, then a mixture.
+        let texts: Vec<Vec<u32>> =
+            [3, 1, 300, 40, 127, 128, 129].iter().map(|&len| ids(len + 10, shape.vocab)[10..].to_vec()).collect();
+        let mut sequences: Vec<_> = texts.iter().map(|_| model.sequence()).collect();
+        let mut read: Vec<Vec<u32>> = vec![Vec::new(); texts.len()];
+        let next = |text: &[u32], i: usize| -> Vec<Vec<u32>> {
+            vec![text.to_vec(), vec![i as u32], if i % 2 == 0 { vec![9; 20] } else { vec![7] }]
+        };
+        for step in 0..3 {
+            let new: Vec<Vec<u32>> =
+                texts.iter().enumerate().map(|(i, text)| next(text, i).swap_remove(step)).collect();
+            let mut batch: Vec<_> = sequences.iter_mut().zip(&new).map(|(seq, ids)| (seq, ids.as_slice())).collect();
+            let found = model.forward_batch(&mut batch).unwrap();
+            for (((read, new), found), sequence) in
+                read.iter_mut().zip(&new).zip(found.chunks(shape.vocab)).zip(&sequences)
+            {
+                read.extend(new);
+                assert_eq!(sequence.position(), read.len());
+                assert_close(found, reference(shape, &weights, read).last().unwrap(), 5e-3);
+            }
+        }
+    }
+}
+
+#[test]
+fn copies_share_a_beginning_and_nothing_else() {
+    let runtime = open("copies", &model(&LLAMA, true));
+    let model = runtime.model();
+    let text = ids(300, LLAMA.vocab);
+    let after = |read: &[u32]| model.forward(&mut model.sequence(), read, false).unwrap();
+    let close = |found: Vec<f32>, read: &[u32]| {
+        assert_close(&found, &after(read).iter().map(|&x| f64::from(x)).collect::<Vec<_>>(), 1e-3);
+    };
+    let mut source = model.sequence();
+    model.forward(&mut source, &text, false).unwrap();
+    for length in [0, 1, 128, 200, 300] {
+        let mut copy = model.sequence();
+        model.forward(&mut copy, &[1, 2, 3], false).unwrap();
+        copy.copy_from(&source, length).unwrap();
+        assert_eq!(copy.position(), length);
+        // Both write to the page that they share.
+        close(model.forward(&mut copy, &[11], false).unwrap(), &[&text[..length], &[11]].concat());
+        close(model.forward(&mut source, &[12], false).unwrap(), &[&text[..], &[12]].concat());
+        close(model.forward(&mut copy, &[13], false).unwrap(), &[&text[..length], &[11, 13]].concat());
+        source.rewind(300).unwrap();
+    }
+    let mut copy = model.sequence();
+    copy.copy_from(&source, 150).unwrap();
+    drop(source);
+    close(model.forward(&mut copy, &[11], false).unwrap(), &[&text[..150], &[11]].concat());
+    let short = model.sequence();
+    assert!(matches!(copy.copy_from(&short, 1), Err(Error::Position { requested: 1, position: 0 })));
+    assert_eq!(copy.position(), 151);
+}
+
+#[test]
+fn a_batch_with_a_fault_changes_nothing() {
+    let runtime = open("batch-misuse", &model(&LLAMA, true));
+    let other = open("batch-misuse-other", &model(&LLAMA, true));
+    let model = runtime.model();
+    let (mut first, mut second, mut foreign) = (model.sequence(), model.sequence(), other.model().sequence());
+    model.forward(&mut first, &[1, 2, 3], false).unwrap();
+    let blamed = |result: Result<Vec<f32>, Error>| match result {
+        Err(Error::Batch { index, source }) => (index, *source),
+        other => panic!("no sequence is blamed: {other:?}"),
+    };
+    let found = blamed(model.forward_batch(&mut [(&mut first, &[4]), (&mut second, &[])]));
+    assert!(matches!(found, (1, Error::Empty)));
+    let found = blamed(model.forward_batch(&mut [(&mut first, &[4]), (&mut second, &[272])]));
+    assert!(matches!(found, (1, Error::Token { id: 272, .. })));
+    let found = blamed(model.forward_batch(&mut [(&mut first, &[4; 638]), (&mut second, &[1])]));
+    assert!(matches!(found, (0, Error::ContextLength { tokens: 641, .. })));
+    let found = blamed(model.forward_batch(&mut [(&mut first, &[4]), (&mut foreign, &[1])]));
+    assert!(matches!(found, (1, Error::OtherModel)));
+    assert!(matches!(first.copy_from(&foreign, 0), Err(Error::OtherModel)));
+    assert_eq!((first.position(), second.position()), (3, 0));
+    assert!(model.forward_batch(&mut []).unwrap().is_empty());
 }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// Fields that are numbers.
-const NUMBERS: [&str; 4] = ["line", "column", "minimum", "value"];
+const NUMBERS: [&str; 7] = ["line", "column", "minimum", "value", "tokens", "context_length", "index"];
 
 /// The exception `punchcard.errors.<class>`, with a message and its keyword fields.
 pub fn exception(py: Python<'_>, class: &str, message: &str, fields: &[(&str, String)]) -> PyErr {

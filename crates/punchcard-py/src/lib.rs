@@ -20,6 +20,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     engine::register(module)?;
     grammars::register(module)?;
     #[cfg(feature = "local")]
-    module.add_class::<local::LocalRuntime>()?;
+    {
+        module.add_class::<local::LocalRuntime>()?;
+        module.add_class::<local::LocalSequence>()?;
+    }
     Ok(())
 }

@@ -3,7 +3,7 @@
 Exit codes:
 
 - 0: done.
-- 1: the answer is not what was asked for: a tool failed, or the answer was cut off.
+- 1: the answer is not what was asked for: a tool failed, the answer was cut off, or a document of a batch has none.
 - 2: the command is wrong: its options, a tool file, a schema, a request too long for the model.
 - 3: the model cannot be had: unknown, not to be fetched, damaged.
 - 130: interrupted by Ctrl-C; what had been generated is printed.
@@ -54,13 +54,14 @@ def main() -> None:
 
 
 def _register() -> None:
+    from punchcard.cli.batch import batch
     from punchcard.cli.check import check
     from punchcard.cli.extract import extract
     from punchcard.cli.models import models
     from punchcard.cli.run import run
     from punchcard.cli.serve import serve
 
-    for command in (run, extract, check, models, serve):
+    for command in (run, extract, batch, serve, check, models):
         main.add_command(command)
 
 

@@ -88,7 +88,7 @@ class _Scanner:
             found = _STRUCTURE.search(piece, at)
             if found is None:
                 return None
-            at = found.end()
+            at = int(found.end())
             if found[0] == '"':
                 self._in_string = True
             else:
@@ -195,10 +195,10 @@ def _member_value(
             speak(_json(whole)[1:-1])
         speak('"')
         return ""
-    whole = yield from _up_to(source, tail)
-    if whole is None:
+    written = yield from _up_to(source, tail)
+    if written is None:
         return None
-    value = _json(convert(whole, kinds, is_string=is_string))
+    value = _json(convert(written, kinds, is_string=is_string))
     speak(value)
     return value
 
@@ -232,9 +232,7 @@ def _nested(source: Source, patterns: MemberPatterns, schema: Any, root: Any, de
         told: list[str] = []
         key = source.decoded(head["key"])
         member = _member(_resolved(schema, root), key)
-        value = yield from _member_value(
-            source, told.append, patterns, member, root, head["key"], None, depth + 1
-        )
+        value = yield from _member_value(source, told.append, patterns, member, root, head["key"], None, depth + 1)
         if value is None:
             return None
         members.append(f"{_json(key)}: {''.join(told)}")
@@ -287,10 +285,9 @@ def _python_value(source: Source) -> Reading:
                 depth += 1
             elif character in "}])" and depth:
                 depth -= 1
-            elif character in "}]),":
-                if depth == 0:
-                    pieces.append(source.read(at - 1))
-                    return "".join(pieces)
+            elif character in "}])," and depth == 0:
+                pieces.append(source.read(at - 1))
+                return "".join(pieces)
         pieces.append(source.read(len(rest)))
         if source.closed or depth > MAX_DEPTH:
             return None

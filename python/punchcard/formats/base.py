@@ -12,6 +12,7 @@ the text of calls (`.writing`), the grammar (`.grammar`) and the parser (`.parse
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -96,8 +97,8 @@ class ToolFormat:
             ones where the only member is named after the tool. `None`: the call is no object.
         variants: other ways to write a call that are known to occur.
         trigger: what tells in free text that calls follow. ``"marker"``: the beginning of the first call, up to the end
-            of its tag; ``"named"``: the beginning with the name of a tool, since the rest is ordinary text; ``"start"``:
-            the same, and only where the answer begins.
+            of its tag; ``"named"``: the beginning with the name of a tool, since the rest is ordinary text;
+            ``"start"``: the same, and only where the answer begins.
         gap: what the family writes between text and its first call. It belongs to neither.
         reasoning: frames of the model's thoughts. ``calls_end_reasoning``: a call among thoughts is one.
         text: frames of text, where text has one; ``preamble``: of text before calls, where that is another frame.
@@ -112,10 +113,10 @@ class ToolFormat:
             wrapper (``"functions"``), or a list of these (``"list"``).
         system: the text for the system turn, with ``{tools}`` and ``{example}`` (a call), where the chat template shows
             no tools; empty for a general one. ``instruction``: what is added where it does.
-        result: how results go back where the template has no turn for them, with ``{content}``, ``{name}`` and ``{id}``.
+        result: how results go back where the template has no turn for them, with ``{content}``, ``{name}``, ``{id}``.
         empty: a whole section without calls, or `None` where the family answers in prose then.
-        drift: a pattern for what models of the family write before a call's JSON, at the start of an answer, in place of
-            its beginning; ``drift_end``: patterns for what they write after it, each or not.
+        drift: a pattern for what models of the family write before a call's JSON, at the start of an answer, in place
+            of its beginning; ``drift_end``: patterns for what they write after it, each or not.
         always_calls: the first answer to a request is a section (perhaps an empty one), never prose.
         calls_once: a run ends when its first calls have been executed; models of the family cannot go on from results.
         examples: the prompt shows invented requests and their calls, made from the tools' schemas.
@@ -172,6 +173,7 @@ class ToolFormat:
         return (self.section_begin + self.begin).lstrip()
 
     @property
-    def closer(self) -> str:
-        """What ends the last call."""
-        return self.end + self.section_end
+    def mark(self) -> str:
+        """The tag that begins the first call, or all of its beginning where that is no tag."""
+        tag = re.match(r"<[^>\s]*>|\[[A-Z_]+\]", self.opener)
+        return tag[0] if tag else self.opener.rstrip()

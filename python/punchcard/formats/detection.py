@@ -19,7 +19,9 @@ def detect_format(chat_template: str | None, model_name: str = "", tokens: Conta
     ``chat_template``: counts most, as it says what the model was trained to read; ``tokens``: the names of its special
     and added tokens; ``model_name``: counts least, since anybody may name a file.
     """
-    scores = {name: _evidence(entry, chat_template or "", model_name.lower(), tokens) for name, entry in FORMATS.items()}
+    scores = {
+        name: _evidence(entry, chat_template or "", model_name.lower(), tokens) for name, entry in FORMATS.items()
+    }
     best = max(scores, key=lambda name: scores[name])
     return FORMATS[best if any(scores[best]) else _DEFAULT]
 

@@ -177,8 +177,7 @@ class Answers:
         """What begins a call, as texts that occur in nothing else."""
         form = self.tool_format
         if form.trigger == "marker":
-            tag = re.match(r"<[^>\s]*>|\[[A-Z_]+\]", form.opener)
-            return [tag[0] if tag else form.opener.rstrip()]
+            return [form.mark]
         return list(dict.fromkeys(self._head(tool, form.section_begin).lstrip() for tool in self.tools))
 
     @cached_property
@@ -196,7 +195,9 @@ class Answers:
         found = []
         for trigger in self._triggers:
             up_to = shortest(sequence(ANY_TEXT, choice(map(text, self._triggers))))
-            before = both(up_to, sequence(prose, text(trigger))) if len(self._triggers) > 1 or prose != ANY_TEXT else up_to
+            before = (
+                both(up_to, sequence(prose, text(trigger))) if len(self._triggers) > 1 or prose != ANY_TEXT else up_to
+            )
             found.append(sequence(before, self._calls(form.section_begin.lstrip(), strip=True, after=trigger)))
         return choice(found)
 
@@ -289,9 +290,8 @@ class Answers:
 
     def _literal(self, value: str) -> Expr:
         """A text of the layout: its marks that are tokens by name, what stands in it for something by its pattern."""
-        if self.prefilled and self.tool_format.prefill and value.startswith(self.tool_format.prefill):
-            if value in {frame.begin for frame in self.tool_format.text}:
-                value = value[len(self.tool_format.prefill) :]
+        if self.prefilled and any(value == frame.begin for frame in self.tool_format.text):
+            value = value.removeprefix(self.tool_format.prefill)
         parts = _split(value, self._tokens_in(value))
         return sequence(*(token([part]) if is_token else _with_placeholders(part) for part, is_token in parts))
 
@@ -363,5 +363,3 @@ def _check_name(form: ToolFormat, tool: Tool) -> None:
 def _blamed(tool: Tool, error: PunchcardError) -> ToolError:
     fields = {**error.fields, "tool": tool.name}
     return ToolError(f"The arguments of {tool.name}: {error.message}", hint=error.hint, **fields)
-
-

@@ -11,7 +11,6 @@ Marks that are one token of the vocabulary are known by being this token (see `p
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Generator, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -86,8 +85,8 @@ class OutputParser:
     @property
     def repeated(self) -> bool:
         """Whether the last call is the same as an earlier one: a model that repeats itself will say nothing new."""
-        *earlier, last = [(call.name, call.arguments) for call in self.reply.calls] or [None]
-        return last in earlier
+        calls = [(call.name, call.arguments) for call in self.reply.calls]
+        return len(calls) > 1 and calls[-1] in calls[:-1]
 
     def _resume(self) -> None:
         if self._reading is not None:
@@ -282,7 +281,7 @@ class OutputParser:
                 return None
         if name is not None and said is None and early is not None:
             said = early if early.startswith("{") else _text(early)
-            if strict_json(said) is not None:
+            if said is not None and strict_json(said) is not None:
                 self._begin(index, name, identity)
                 self._teller(index)(said)
         return None if name is None else self._made(name, said, identity)

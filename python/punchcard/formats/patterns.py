@@ -12,7 +12,8 @@ from typing import Any
 
 import regex
 
-from punchcard.formats.arguments import NEVER, MemberPatterns
+from punchcard.formats.arguments import NEVER as NEVER
+from punchcard.formats.arguments import MemberPatterns
 from punchcard.formats.base import NAME, PLACEHOLDERS, Json, ToolFormat
 
 #: The group that holds what stands for a placeholder.
@@ -28,7 +29,8 @@ class FormatPatterns:
     Attributes:
         codes: the character of each mark.
         parts: what a part of an answer begins with; the name of the group says which: ``think0``, ``text0``, ...,
-            ``calls``, ``empty`` for a section without calls, or ``stray`` for a mark without meaning. ``later_parts``: the same in the middle of text.
+            ``calls``, ``empty`` for a section without calls, or ``stray`` for a mark without meaning.
+            ``later_parts``: the same in the middle of text.
         calls: what calls begin with.
         first_parts: as ``parts``, with ``drifted`` for a call without its frame, as ``drifted_call`` matches it; what
             follows that are ``next_drifted_call`` and ``drift_ends``, each or not.
@@ -68,7 +70,9 @@ class FormatPatterns:
         empty = [f"(?P<empty>{self.loose(form.empty)})"] if form.empty else []
         parts = [*thoughts, *texts, *empty, f"(?P<calls>{begins})", *stray]
         self.parts = regex.compile(rf"\s*(?:{'|'.join(parts)})")
-        self.first_parts = regex.compile(rf"\s*(?:{'|'.join([*parts, *([f'(?P<drifted>{drifted})'] if drifted else [])])})")
+        self.first_parts = regex.compile(
+            rf"\s*(?:{'|'.join([*parts, *([f'(?P<drifted>{drifted})'] if drifted else [])])})"
+        )
         later = [part for part, frame in zip(thoughts, form.reasoning, strict=True) if self._is_mark(frame.begin)]
         later += [part for part, frame in zip(texts, frames, strict=True) if self._is_mark(frame.begin)]
         later += [] if form.trigger == "start" else [f"(?P<calls>{begins})"]
@@ -91,14 +95,19 @@ class FormatPatterns:
         return "".join(r"\s*" if part.isspace() else self._spell(part, groups, tight) for part in parts)
 
     def _spell(self, part: str, groups: bool, tight: bool) -> str:
-        return "".join(self._one(character, groups, tight) for character in part)
+        pattern = ""
+        for before, character in zip(" " + part, part, strict=False):
+            # Between two tags there is no text.
+            pattern += r"\s*" if _is_end(before) and _is_beginning(character) else ""
+            pattern += self._one(character, groups, tight)
+        return pattern
 
     def _one(self, character: str, groups: bool, tight: bool) -> str:
         if character in PLACEHOLDERS:
             return f"(?{f'P<{GROUPS[character]}>' if groups else ':'}{PLACEHOLDERS[character]})"
         if character == NAME:
             return f"(?:{_ANY_NAME})"
-        if 0xD800 <= ord(character) < 0xE000:
+        if _is_code(character):
             return character if tight else rf"\s*{character}\s*"
         return str(regex.escape(character))
 
@@ -142,7 +151,9 @@ class FormatPatterns:
         elif not first:
             lead = rf"\s*(?:{self.loose(form.separator)})?"
         behind = self.loose(between, groups=trained) if between.strip() else ""
-        return rf"{lead}\s*{self.loose(begin, groups=trained)}\s*(?P<name>{self._name})\s*{behind}{self._follows(between)}"
+        return (
+            rf"{lead}\s*{self.loose(begin, groups=trained)}\s*(?P<name>{self._name})\s*{behind}{self._follows(between)}"
+        )
 
     def _follows(self, between: str) -> str:
         """What must come where nothing marks the end of a name."""
@@ -197,6 +208,18 @@ def any_of(*patterns: Any) -> Any:
 
 def _without_groups(pattern: str) -> str:
     return str(regex.sub(r"\(\?P<\w+>", "(?:", pattern))
+
+
+def _is_code(character: str) -> bool:
+    return 0xD800 <= ord(character) < 0xE000
+
+
+def _is_end(character: str) -> bool:
+    return character == ">" or _is_code(character)
+
+
+def _is_beginning(character: str) -> bool:
+    return character == "<" or _is_code(character)
 
 
 def _before_object(layout: str) -> str:

@@ -8,6 +8,7 @@ own: what of it shows in the text is left to the template, and what does not is 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,10 +16,10 @@ from typing import Any
 
 from punchcard.chat import Call, Message
 from punchcard.errors import ModelError
-from punchcard.formats.base import ID9, ToolFormat
+from punchcard.formats.base import ID9, INDEX0, NAME, PLACEHOLDERS, ToolFormat
 from punchcard.formats.examples import study, survey
 from punchcard.formats.template import render_template
-from punchcard.formats.writing import fitting_id, write_calls
+from punchcard.formats.writing import fill, fitting_id, write_calls
 from punchcard.tools import Tool
 
 _SYSTEM = (
@@ -30,13 +31,14 @@ _SYSTEM = (
 @dataclass(frozen=True)
 class Abilities:
     """What a template prints: definitions of tools, calls, and results of calls. ``written_arguments``: it wants the
-    arguments of calls as JSON text. ``system``: it takes a system turn."""
+    arguments of calls as JSON text. ``system``: it takes a system turn. ``no_tools``: what it takes for no tools."""
 
     tools: bool
     calls: bool
     results: bool
     written_arguments: bool
     system: bool
+    no_tools: tuple[()] | None = None
 
 
 def render_prompt(
@@ -58,13 +60,14 @@ def render_prompt(
 
     Raises `ModelError` if the template cannot be rendered.
     """
-    able = _abilities(template)
+    able = _abilities(template, tool_format)
     variables |= {"eos_token": eos_token}
     if reasoning is not None:
         variables |= {"enable_thinking": reasoning, "thinking": reasoning}
-    turns = [_called(tool_format, message, able) for message in messages]
+    spoken = _one_call_each(messages) if tool_format.one_call else messages
+    turns = [_called(tool_format, message, able) for message in spoken]
     if able.tools:
-        definitions = [tool.definition() for tool in tools] or None
+        definitions = [tool.definition() for tool in tools] or able.no_tools
         turns = _with_system(turns, [tool_format.instruction] if tools and tool_format.instruction else [])
     else:
         definitions = None
@@ -133,7 +136,7 @@ def _called(tool_format: ToolFormat, message: Message, able: Abilities) -> Messa
     message["tool_calls"] = [
         {
             "type": "function",
-            "id": fitting_id(ID9, call.id or call.name) if tool_format.call_id == ID9 else call.id or f"call_{number}",
+            "id": _identity(tool_format, call, number),
             "function": {
                 "name": call.name,
                 "arguments": _json(call.arguments) if able.written_arguments else call.arguments,
@@ -142,6 +145,28 @@ def _called(tool_format: ToolFormat, message: Message, able: Abilities) -> Messa
         for number, call in enumerate(calls)
     ]
     return message
+
+
+def _one_call_each(messages: Sequence[Message]) -> Iterator[Message]:
+    """The messages with one call in each, and its result behind it, for families that write no more."""
+    at = 0
+    while at < len(messages):
+        message = messages[at]
+        at += 1
+        calls = list(message.get("tool_calls") or ())
+        if len(calls) < 2:
+            yield message
+            continue
+        results = []
+        while at < len(messages) and messages[at]["role"] == "tool":
+            results.append(messages[at])
+            at += 1
+        for number, call in enumerate(calls):
+            yield {**message, "content": message.get("content") if number == 0 else "", "tool_calls": [call]}
+            own = [result for result in results if call.get("id") and result.get("tool_call_id") == call["id"]]
+            own = own or results[: len(results) - len(calls) + number + 1][:1]
+            yield from own
+            results = [result for result in results if not any(result is one for one in own)]
 
 
 def _text(content: Any) -> str:
@@ -183,35 +208,46 @@ def _told(tool_format: ToolFormat, turns: Sequence[Message]) -> Iterator[Message
 
 
 @lru_cache(maxsize=64)
-def _abilities(template: str | None) -> Abilities:
+def _abilities(template: str | None, tool_format: ToolFormat) -> Abilities:
     """What a template can do, tried out."""
     if template is None:
         return Abilities(tools=False, calls=False, results=False, written_arguments=False, system=True)
     user = {"role": "user", "content": "probe-user"}
     tool = Tool(name="probe_tool", description="probe-description", parameters={"type": "object", "properties": {}})
-    system = "probe-system" in _tried(template, [{"role": "system", "content": "probe-system"}, user], None)
+    no_tools = None if _tried(template, [user], None) else ()
+    system = "probe-system" in _tried(template, [{"role": "system", "content": "probe-system"}, user], no_tools)
     definitions = [tool.definition()]
     tools = "probe_tool" in _tried(template, [user], definitions)
+    identity = _identity(tool_format, Call("probe_call"), 0)
+    result = {"role": "tool", "name": "probe_call", "tool_call_id": identity, "content": "probe-result"}
     printed, written = "", False
     for written in (False, True):
         arguments: Any = {"probe_key": "probe-value"}
         call = {"name": "probe_call", "arguments": _json(arguments) if written else arguments}
-        calls = [{"type": "function", "id": "probe0001", "function": call}]
-        answer = {"role": "assistant", "content": "", "tool_calls": calls}
-        result = {"role": "tool", "name": "probe_call", "tool_call_id": "probe0001", "content": "probe-result"}
-        printed = _tried(template, [user, answer, result], definitions if tools else None)
-        # Arguments that are text already are printed as text in text where the template wants data.
-        if "probe_call" in printed and "probe-value" in printed:
+        answer = {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"type": "function", "id": identity, "function": call}],
+        }
+        printed = _tried(template, [user, answer, result], definitions if tools else no_tools)
+        if calls := "probe_call" in printed and "probe-value" in printed:
             break
-    calls_shown = "probe_call" in printed and "probe-value" in printed
-    if not calls_shown:
+    if not calls:
         answer = {"role": "assistant", "content": "probe-words"}
-        result = {"role": "tool", "name": "probe_call", "tool_call_id": "probe0001", "content": "probe-result"}
-        printed = _tried(template, [user, answer, result], definitions if tools else None)
-    return Abilities(tools, calls_shown, "probe-result" in printed, written and calls_shown, system)
+        printed = _tried(template, [user, answer, result], definitions if tools else no_tools)
+    return Abilities(tools, calls, "probe-result" in printed, written and calls, system, no_tools)
 
 
-def _tried(template: str, messages: list[Message], definitions: list[dict[str, Any]] | None) -> str:
+def _identity(tool_format: ToolFormat, call: Call, index: int) -> str:
+    """The id of a call in a conversation: its own where the family takes it, else one of the family's kind."""
+    kind = tool_format.call_id
+    if not kind or kind == INDEX0:
+        return call.id or (fill(kind, call, index) if kind else f"call_{index}")
+    pattern = "".join(PLACEHOLDERS.get(c, ".+" if c == NAME else re.escape(c)) for c in kind)
+    return call.id if call.id and re.fullmatch(pattern, call.id) else fill(kind, call, index)
+
+
+def _tried(template: str, messages: list[Message], definitions: Sequence[dict[str, Any]] | None) -> str:
     try:
         return render_template(template, messages, definitions)
     except ModelError:

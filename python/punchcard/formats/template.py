@@ -38,9 +38,11 @@ def render_template(
 
     Raises `ModelError` if it cannot be rendered.
     """
+    # What begins a text is added by whoever makes tokens of it. Some templates ask for the tools by another name.
+    defaults = {"bos_token": "", "eos_token": "", "functions": json.dumps(tools), "datetime": _now("%Y-%m-%d")}
     try:
         return _compile(template or _CHATML).render(
-            messages=messages, tools=tools, add_generation_prompt=add_generation_prompt, **variables
+            messages=messages, tools=tools, add_generation_prompt=add_generation_prompt, **{**defaults, **variables}
         )
     except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
         raise ModelError(f"The model's chat template cannot be rendered: {error}") from error
@@ -52,7 +54,7 @@ def _compile(template: str) -> jinja2.Template:
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
     environment.filters["tojson"] = _tojson
     environment.globals["raise_exception"] = _raise
-    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+    environment.globals["strftime_now"] = _now
     # Where the answers are that a model is trained on is nothing to a prompt.
     template = re.sub(r"(\{%[-+]?\s*)generation(\s*[-+]?%\})", r"\1if true\2", template)
     template = re.sub(r"(\{%[-+]?\s*)endgeneration(\s*[-+]?%\})", r"\1endif\2", template)
@@ -68,6 +70,10 @@ def _tojson(
 ) -> str:
     # Jinja's own filter escapes for HTML, which models have not seen.
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def _now(form: str) -> str:
+    return datetime.now().strftime(form)
 
 
 def _raise(message: str) -> NoReturn:

@@ -6,33 +6,80 @@ import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ContextLengthError, ModelError
+from ..errors import ModelError
 from .catalogue import CATALOGUE, DEFAULT_MODEL
 from .download import resolve
 
 if TYPE_CHECKING:
     from .._core import LocalRuntime
+    from .._core import LocalSequence as Cache
     from ..tokenizers.info import TokenizerInfo
 
 
-class LocalModel:
-    """A GGUF model of the llama or qwen2 family, with the keys and values of the tokens that it has seen.
+class LocalSequence:
+    """One text that a :class:`LocalModel` reads or writes: the keys and values of its tokens so far.
 
-    The cache is kept between calls: :meth:`forward` appends to it, :meth:`rewind` goes back to any earlier position, so
-    that a prompt that two requests share is computed once. One model serves one sequence at a time; other Python
-    threads run while it computes.
+    :meth:`LocalModel.sequence` makes one, :meth:`LocalModel.forward_batch` appends tokens to it. It takes
+    :attr:`LocalModel.cache_bytes_per_token` for each token, in pages of 128 tokens, and gives its memory back when it
+    is rewound, closed or no longer referred to. Any thread may use it; while a pass appends to it, others wait.
+    """
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+
+    @property
+    def position(self) -> int:
+        """Tokens in the cache."""
+        return self._cache.position
+
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._cache.closed
+
+    def rewind(self, position: int) -> None:
+        """Forget the tokens from ``position`` on."""
+        self._cache.rewind(_natural(position, "position"))
+
+    def copy_from(self, other: LocalSequence, length: int) -> None:
+        """Become the first ``length`` tokens of ``other``, whatever this sequence was before.
+
+        Nothing is computed and next to nothing copied: both share the memory of these tokens, and neither sees what
+        the other does afterwards. Raises :class:`~punchcard.errors.ModelError`, with this sequence as it was, where
+        ``other`` has fewer tokens or belongs to another model.
+        """
+        self._cache.copy_from(other._cache, _natural(length, "length"))
+
+    def close(self) -> None:
+        """Give the memory back. Any further use but this is a :class:`~punchcard.errors.ModelError`."""
+        self._cache.close()
+
+    def __repr__(self) -> str:
+        return "LocalSequence(closed)" if self.closed else f"LocalSequence(position={self.position})"
+
+
+class LocalModel:
+    """A GGUF model of the llama or qwen2 family.
+
+    There are two ways to run it. :meth:`forward`, :meth:`rewind` and :attr:`position` are about one sequence that the
+    model keeps: :meth:`forward` appends to it, :meth:`rewind` goes back to any earlier position, so that a prompt that
+    two requests share is computed once. For several texts at once, make a :meth:`sequence` for each and hand their
+    tokens to :meth:`forward_batch`, which reads the weights once for all of them.
+
+    Any thread may use a model. Passes go one after the other; other Python threads run meanwhile.
 
     Attributes:
         name: the catalogue's name, or the file's stem.
         path: the file.
         architecture: ``"llama"`` or ``"qwen2"``.
         vocab_size: logits of a position, padded ids included.
-        context_length: tokens that the cache can hold.
+        context_length: tokens that a sequence can hold.
+        cache_bytes_per_token: memory that each token of a sequence takes.
         chat_template: the Jinja template of a conversation, or ``None``.
         bos_token_id: the token that begins a text, or ``None``.
         eos_token_ids: the tokens that end a text or a turn; the file's own first.
@@ -45,9 +92,11 @@ class LocalModel:
         self.architecture: str = runtime.architecture
         self.vocab_size: int = runtime.vocab_size
         self.context_length: int = runtime.context_length
+        self.cache_bytes_per_token: int = runtime.cache_bytes_per_token
         self.chat_template: str | None = runtime.chat_template
         self.bos_token_id: int | None = runtime.bos_token_id
         self.eos_token_ids: list[int] = runtime.eos_token_ids
+        self._sequence = self.sequence()
 
     @classmethod
     def load(cls, name_or_path: str | os.PathLike[str] | None = None, *, threads: int | None = None) -> LocalModel:
@@ -84,14 +133,12 @@ class LocalModel:
 
     @property
     def position(self) -> int:
-        """Tokens in the cache."""
-        return self._runtime.position
+        """Tokens in the model's own sequence."""
+        return self._sequence.position
 
     def rewind(self, position: int) -> None:
-        """Forget the tokens from ``position`` on."""
-        if not 0 <= position <= self.position:
-            raise ModelError(f"cannot rewind to position {position}: the cache holds {self.position} tokens")
-        self._runtime.rewind(position)
+        """Forget the tokens of the model's own sequence from ``position`` on."""
+        self._sequence.rewind(position)
 
     def tokenize(self, text: str, *, parse_special: bool = False) -> list[int]:
         """The ids of ``text``.
@@ -106,32 +153,50 @@ class LocalModel:
         return self._runtime.detokenize(self._checked(ids), special).decode("utf-8", "replace")
 
     def forward(self, ids: Sequence[int], *, all_positions: bool = False) -> NDArray[np.float32]:
-        """Append ``ids`` to the cache in one pass.
+        """Append ``ids`` to the model's own sequence in one pass.
 
         Returns the logits after the last of them, float32 ``[vocab_size]``, or after each, float32
-        ``[len(ids), vocab_size]``. Raises :class:`~punchcard.errors.ContextLengthError`, with the cache as it was,
+        ``[len(ids), vocab_size]``. Raises :class:`~punchcard.errors.ContextLengthError`, with the sequence as it was,
         where they do not fit.
         """
         checked = self._checked(ids)
-        if not checked:
-            raise ModelError("a forward pass needs at least one token")
-        needed = self.position + len(checked)
-        if needed > self.context_length:
-            raise ContextLengthError(
-                f"{needed} tokens do not fit the model's context of {self.context_length}",
-                hint="Shorten the text, or rewind the model first",
-                tokens=needed,
-                context_length=self.context_length,
-            )
-        logits = self._runtime.forward(checked, all_positions)
+        logits = self._runtime.forward(self._sequence._cache, checked, all_positions)
         return logits.reshape(len(checked), self.vocab_size) if all_positions else logits
 
-    def _checked(self, ids: Sequence[int]) -> list[int]:
+    def sequence(self) -> LocalSequence:
+        """An empty sequence for :meth:`forward_batch`; it takes memory as it grows."""
+        return LocalSequence(self._runtime.sequence())
+
+    def forward_batch(self, batch: Sequence[tuple[LocalSequence, Sequence[int]]]) -> NDArray[np.float32]:
+        """Append new tokens to each of some sequences in one pass, which reads the weights once for all.
+
+        Each sequence may get any number of tokens, at least one: chunks of prompts and single tokens may be mixed.
+        Above 512 tokens in total there are several passes.
+
+        Returns the logits after the last new token of each, float32 ``[len(batch), vocab_size]``. They are the same
+        whatever else is in the batch, up to the rounding of sums (see ``docs/models.md``).
+
+        Raises :class:`~punchcard.errors.ModelError`, and :class:`~punchcard.errors.ContextLengthError` where tokens do
+        not fit, with all sequences as they were. Where one sequence is to blame, ``index`` says which of the batch.
+        """
+        checked = []
+        for index, (sequence, ids) in enumerate(batch):
+            checked.append((sequence._cache, self._checked(ids, index=index)))
+        return self._runtime.forward_batch(checked)
+
+    def _checked(self, ids: Sequence[int], index: int | None = None) -> list[int]:
         checked = [int(i) for i in ids]
         wrong = next((i for i in checked if not 0 <= i < self.vocab_size), None)
         if wrong is not None:
-            raise ModelError(f"token {wrong} is out of range: the vocabulary has {self.vocab_size}")
+            where: dict[str, Any] = {} if index is None else {"index": index}
+            raise ModelError(f"token {wrong} is out of range: the vocabulary has {self.vocab_size}", **where)
         return checked
 
     def __repr__(self) -> str:
         return f"LocalModel({self.name!r}, position={self.position})"
+
+
+def _natural(number: int, what: str) -> int:
+    if number < 0:
+        raise ModelError(f"a {what} cannot be {number}", hint="Positions and lengths count from 0")
+    return number

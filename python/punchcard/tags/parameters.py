@@ -159,7 +159,7 @@ class _Parameters:
     def _member(self, style: Style, key: str, pointer: str) -> Expr:
         """One member, whose value is described at the pointer."""
         ends = style.after[0].replace("{type}", "").strip()[:1] or style.between.strip()[:1]
-        if style.keys == "plain" and style.escape is str and (ends and ends in key or "\n" in key):
+        if style.keys == "plain" and style.escape is str and ((ends and ends in key) or "\n" in key):
             raise self.place.error(
                 f"The name {key!r} cannot be told from what follows it in this format", "Give it another name"
             )
@@ -212,7 +212,7 @@ class _Parameters:
             leaf = self._leaf("schema_string", schema, pointer, None, [style.closer, *self.excludes])
             if style.cdata:
                 plain = self._leaf("schema_string", schema, pointer, None, sorted(CDATA_SPECIAL))
-                framed = self._leaf("schema_string", schema, pointer, None, [CDATA[1], style.closer])
+                framed = self._leaf("schema_string", schema, pointer, None, [CDATA[1], style.closer, *self.excludes])
                 yield "string", choice([plain, sequence(text(CDATA[0]), framed, text(CDATA[1]))])
             elif style.strings == "python":
                 yield "string", self._quoted(schema, pointer)
@@ -263,9 +263,7 @@ class _Parameters:
         """A string as Python writes it: plain in single quotes, anything else as JSON."""
         special = ["'", "\\", *map(chr, range(0x20)), "\x7f"]
         plain = self._leaf("schema_string", schema, pointer, None, special)
-        return choice(
-            [sequence(text("'"), plain, text("'")), self._leaf("json_schema", schema, pointer, ["string"])]
-        )
+        return choice([sequence(text("'"), plain, text("'")), self._leaf("json_schema", schema, pointer, ["string"])])
 
     def _structure(self, style: Style, schema: Any, pointer: str, kind: str) -> Expr:
         """Arrays or objects in the style, by a rule of their own, as schemas may be recursive."""
@@ -319,8 +317,10 @@ class _Parameters:
             if not isinstance(branches, list) or not set(schema) - {keyword} <= _ANNOTATIONS | {"$defs", "type"}:
                 continue
             fitting = [i for i, branch in enumerate(branches) if kind in self._kinds(branch, set())]
-            if (keyword == "anyOf" and fitting) or len(fitting) == 1 == len(branches) or (
-                keyword == "oneOf" and len(fitting) == 1
+            if (
+                (keyword == "anyOf" and fitting)
+                or len(fitting) == 1 == len(branches)
+                or (keyword == "oneOf" and len(fitting) == 1)
             ):
                 found = [self._alternatives(branches[i], f"{pointer}/{keyword}/{i}", kind, seen) for i in fitting]
                 return [one for part in found for one in part]
@@ -341,9 +341,7 @@ class _Parameters:
         """Whether a value of few bytes is admitted."""
         return _admits(json.dumps(self._leaf("json_schema", schema, pointer, None)), json.dumps(value))
 
-    def _leaf(
-        self, kind: str, schema: Any, pointer: str, only: list[str] | None, without: Sequence[str] = ()
-    ) -> Expr:
+    def _leaf(self, kind: str, schema: Any, pointer: str, only: list[str] | None, without: Sequence[str] = ()) -> Expr:
         """The values at a pointer, of certain JSON types only, as a leaf of the grammar."""
         options = dict(self.options)
         document: Any = schema

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 #: Python's spelling of true, false and null.
 PYTHON_WORDS = ("True", "False", "None")
@@ -81,7 +81,7 @@ class Style:
     @property
     def inner(self) -> Style | None:
         """How arrays and objects inside are written; `None`: as JSON."""
-        return self if self.nested == "same" else cast("Style | None", self.nested)
+        return self if self.nested == "same" else self.nested
 
     @property
     def closer(self) -> str:

@@ -36,7 +36,9 @@ FORMATS = (
         ),
         stop=_STOP,
         detection=Detection(
-            template=(("<|START_ACTION|>",),), tokens=("<|START_ACTION|>",), names=("command-r7b", "command-a")
+            template=(("<|START_ACTION|>", "<|START_OF_TURN_TOKEN|>"),),
+            tokens=("<|START_ACTION|>",),
+            names=("command-r7b", "command-a"),
         ),
     ),
     ToolFormat(
@@ -84,7 +86,7 @@ FORMATS = (
         detection=Detection(
             template=(("Action:", "directly-answer"), ("<|START_OF_TURN_TOKEN|>", "Action:")), names=("command-r",)
         ),
-        system="You can use these tools:\n{tools}\nWrite 'Action:' followed by a JSON list of calls, such as\n{example}",
+        system="You can use these tools:\n{tools}\nWrite 'Action:' and a JSON list of calls, such as\n{example}",
         result="<results>\n{content}</results>",
     ),
 )

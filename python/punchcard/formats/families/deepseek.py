@@ -64,7 +64,11 @@ FORMATS = (
         stop=_STOP,
         unsure=_UNSURE,
         detection=Detection(
-            template=(("<｜tool▁calls▁begin｜>", "```json"), ("<｜tool▁call▁begin｜>", "'function'"), ("<｜User｜>",)),
+            template=(
+                ("<｜tool▁calls▁begin｜>", "<｜tool▁sep｜>", "```json"),
+                ("<｜tool▁call▁begin｜>", "'function'"),
+                ("<｜User｜>",),
+            ),
             tokens=("<｜tool▁calls▁begin｜>",),
             names=("deepseek-v3", "deepseek-r1"),
         ),

@@ -18,7 +18,7 @@ FORMATS = (
         stop=("<|message_sep|>", "</s>"),
         one_call=True,
         detection=Detection(
-            template=(("<|function_call|>", "<|role_sep|>"), ("function call<|role_sep|>",)), names=("gigachat3",)
+            template=(("<|function_call|>", "<|role_sep|>"), ("function call", "<|role_sep|>")), names=("gigachat3",)
         ),
     ),
     ToolFormat(

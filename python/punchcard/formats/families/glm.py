@@ -71,7 +71,8 @@ FORMATS = (
         stop=("</assistant>",),
         unsure="the XS models write line breaks between all tags",
         detection=Detection(
-            template=(("<arg_key>", "</assistant>"), ("<arg_key>", "<available_tools>")), names=("laguna", "spark2.5")
+            template=(("<arg_key>", "</assistant>"), ("<arg_key>", "<available_tools>"), ("<arg_key>", "<|Bot|>")),
+            names=("laguna", "spark2.5"),
         ),
         result="<tool_response>{content}</tool_response>",
     ),

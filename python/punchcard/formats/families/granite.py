@@ -42,7 +42,7 @@ FORMATS = (
         gap="\n",
         markers=TOOL_CALL_TAGS,
         stop=("<|end_of_text|>",),
-        detection=Detection(template=(("<tool_call>", "<|start_of_role|>", "<tools>"),), names=("granite-4",)),
+        detection=Detection(template=(("<tool_call>", "<|start_of_role|>", "<|end_of_role|>"),), names=("granite-4",)),
         shown="lines",
     ),
     ToolFormat(

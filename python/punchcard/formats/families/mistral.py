@@ -45,7 +45,10 @@ FORMATS = (
         markers=("[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"),
         stop=("</s>",),
         unsure="which releases have version 11 and which 13",
-        detection=Detection(template=(("[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"),), names=("mistral-small-3.2",)),
+        detection=Detection(
+            template=(("[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "[AVAILABLE_TOOLS]"), ("[CALL_ID]",)),
+            names=("mistral-small-3.2",),
+        ),
         shown="list",
         system="[AVAILABLE_TOOLS]{tools}[/AVAILABLE_TOOLS]",
         result="[TOOL_RESULTS]{id}[TOOL_CONTENT]{content}[/TOOL_RESULTS]",
@@ -61,7 +64,8 @@ FORMATS = (
         markers=("[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]"),
         stop=("</s>",),
         detection=Detection(
-            template=(("[TOOL_CALLS]", "[ARGS]"),), names=("devstral", "magistral", "ministral-3", "mistral-large-3")
+            template=(("[TOOL_CALLS]", "[ARGS]", "[AVAILABLE_TOOLS]"), ("[TOOL_CALLS]", "[ARGS]")),
+            names=("devstral", "magistral", "ministral-3", "mistral-large-3"),
         ),
         shown="list",
         system="[AVAILABLE_TOOLS]{tools}[/AVAILABLE_TOOLS]",

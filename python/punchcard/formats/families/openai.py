@@ -34,7 +34,7 @@ FORMATS = (
         markers=("<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>"),
         stop=("<|call|>", "<|return|>"),
         one_call=True,
-        detection=Detection(template=(("<|channel|>", "<|constrain|>", "namespace functions"),), names=("gpt-oss",)),
+        detection=Detection(template=(("<|channel|>", "<|message|>", "<|start|>"),), names=("gpt-oss",)),
     ),
     ToolFormat(
         name="beam",
@@ -52,7 +52,7 @@ FORMATS = (
         stop=("<|call|>", "<|return|>"),
         confidence="low",
         unsure="prompt and result, and what stands between two parameters",
-        detection=Detection(template=(("rfl:parameter",),)),
+        detection=Detection(template=(("<|channel|>", "<|message|>", "<|start|>", "rfl:parameter"),)),
     ),
     ToolFormat(
         name="muse_atem",

@@ -28,7 +28,11 @@ FORMATS = (
         reasoning=(Frame("<seed:think>", "</seed:think>\n"),),
         markers=("<seed:tool_call>", "</seed:tool_call>", "<seed:think>", "</seed:think>"),
         stop=("<seed:eos>",),
-        detection=Detection(template=(("<seed:tool_call>",),), tokens=("<seed:tool_call>",), names=("seed-oss",)),
+        detection=Detection(
+            template=(("<seed:tool_call>", "<function=", "<parameter="),),
+            tokens=("<seed:tool_call>",),
+            names=("seed-oss",),
+        ),
         result="{content}",
     ),
     ToolFormat(
@@ -156,7 +160,9 @@ FORMATS = (
         stop=("<|im_end|>",),
         confidence="medium",
         unsure="how results go back",
-        detection=Detection(template=(("<tool_call><function=", "<parameter="),), names=("mimo-v2",)),
+        detection=Detection(
+            template=(("<tool_call><function=", "<parameter=", "</function></tool_call>"),), names=("mimo-v2",)
+        ),
     ),
     ToolFormat(
         name="minicpm5",

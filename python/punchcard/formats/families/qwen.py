@@ -1,4 +1,4 @@
-"""Qwen: one `<tool_call>` block for each call, with a JSON object in it up to Qwen 3, with elements from Qwen3-Coder on.
+"""Qwen: one `<tool_call>` block for each call, with a JSON object in it up to Qwen 3, with elements from 3-Coder on.
 
 The Coder models of 2.5 write a fence or the bare object in place of the tag, which they do not know (after it they
 would end the answer): the frame that the model chose is left as it is.
@@ -39,8 +39,8 @@ FORMATS = (
             "asked for. Answer in words where no function serves the request."
         ),
         # The template of 2.5 shows the object in doubled braces, and some copy that.
-        drift=r"(?:```(?:json|xml)?\s*)?(?:<tools?(?:_call)?>\s*)?\[?\s*\{?",
-        drift_end=(r"\}", r"\]", r"</tools?(?:_call)?>", "```"),
+        drift=r"(?:```(?:json|xml)?\s*)?(?:<tools?>\s*)?\[?\s*\{?",
+        drift_end=(r"\}", r"\]", r"</tools?>", "```"),
     ),
     ToolFormat(
         name="qwen_tagged",
