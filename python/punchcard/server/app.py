@@ -185,7 +185,7 @@ async def _answer(
     """Answers a request, at once or as a stream. Whatever can be refused is refused before a stream begins."""
     if stream:
         answers = await unless_gone(request, lambda: service.answer(work))
-        return EventStream(events(answers, reply))
+        return EventStream(events(answers, reply), answers.release)
 
     async def whole() -> BaseModel:
         answers = await service.answer(work)
@@ -223,8 +223,6 @@ async def _chunks(answers: Answers, reply: Reply) -> AsyncIterator[bytes]:
         yield event("[DONE]")
     except Exception as error:  # the status has been sent: what went wrong is an event
         yield event(_refused(error).body())
-    finally:
-        answers.release()
 
 
 async def _typed_events(answers: Answers, reply: Reply) -> AsyncIterator[bytes]:
@@ -241,8 +239,6 @@ async def _typed_events(answers: Answers, reply: Reply) -> AsyncIterator[bytes]:
     except Exception as error:
         for typed in reply.fail(_refused(error)):
             yield event(typed, typed["type"])
-    finally:
-        answers.release()
 
 
 def _refused(error: Exception) -> ApiError:

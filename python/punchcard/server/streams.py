@@ -25,18 +25,28 @@ def event(data: dict[str, Any] | str, name: str | None = None) -> bytes:
 
 
 class EventStream(Response):
-    """A stream of events. When the client goes, ``events`` is closed at once, wherever it waits."""
+    """A stream of events. When the client goes, ``events`` is closed at once, wherever it waits.
+
+    ``release`` is called in the end, also where the stream did not even begin.
+    """
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncIterator[bytes]) -> None:
+    def __init__(self, events: AsyncIterator[bytes], release: Callable[[], None]) -> None:
         self.status_code = 200
         self.background = None
         self._events = events
+        self._release = release
         # Proxies that gather a stream before they pass it on are told not to.
         self.init_headers({"cache-control": "no-cache", "x-accel-buffering": "no"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._stream(receive, send)
+        finally:
+            self._release()
+
+    async def _stream(self, receive: Receive, send: Send) -> None:
         async with anyio.create_task_group() as tasks:
 
             async def watch() -> None:

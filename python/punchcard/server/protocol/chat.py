@@ -171,7 +171,7 @@ class ChatRequest(Body):
             tools=choice.tools,
             tool_choice=choice.tool_choice,
             allowed=choice.allowed,
-            parallel=self.parallel_tool_calls is not False,
+            parallel=self.parallel_tool_calls is not False and not choice.one,
             answer=self._answer(limit),
             reasoning=self._reasoning(),
         )
