@@ -10,7 +10,7 @@ from punchcard.errors import PunchcardError
 # Below, logits divided by the temperature leave the range of float32; nothing but the likeliest token has any weight.
 _COLDEST = 1e-6
 
-# So many tokens hold most of the mass nearly always. To sort a whole vocabulary takes longer than a step of a small model.
+# So many tokens nearly always hold the mass. To sort a whole vocabulary takes longer than a step of a small model.
 _HEAD = 1024
 
 
