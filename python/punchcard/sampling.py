@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from punchcard.errors import PunchcardError
 
-
 # Below, logits divided by the temperature leave the range of float32; nothing but the likeliest token has any weight.
 _COLDEST = 1e-6
 

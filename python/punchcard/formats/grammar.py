@@ -8,7 +8,7 @@ of the vocabulary, it is this token and never its characters.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -297,21 +297,6 @@ class Answers:
 
     def _tokens_in(self, value: str) -> list[str]:
         return [name for name in self.tool_format.markers if name in self.tokens and name in value]
-
-
-def compiled_tools(
-    tools: Sequence[Tool], make: Callable[[Sequence[Tool]], object]
-) -> tuple[list[Tool], dict[str, PunchcardError]]:
-    """The tools that ``make`` succeeds with, each alone, and what it raises for the others by their names."""
-    good, bad = [], {}
-    for tool in tools:
-        try:
-            make([tool])
-        except PunchcardError as error:
-            bad[tool.name] = error
-        else:
-            good.append(tool)
-    return good, bad
 
 
 _OBJECT_BEGINS = r'\{\s*(?:"type"\s*:\s*"function"\s*,\s*)?"name"\s*:\s*"'
