@@ -209,7 +209,10 @@ class TestTools:
         ],
     )
     def test_a_named_call(self, client: Any, choice: Any) -> None:
-        answer = chat(client, DIM, tools=TOOLS, tool_choice=choice, parallel_tool_calls=False, max_tokens=60).choices[0]
+        parallel = choice["type"] == "function"  # a certain function is called once
+        answer = chat(
+            client, DIM, tools=TOOLS, tool_choice=choice, parallel_tool_calls=parallel, max_tokens=60
+        ).choices[0]
         assert [call.function.name for call in answer.message.tool_calls] == ["set_alarm"]
         _check_call("set_alarm", answer.message.tool_calls[0].function.arguments)
 

@@ -10,6 +10,9 @@ from punchcard.errors import PunchcardError
 # Below, logits divided by the temperature leave the range of float32; nothing but the likeliest token has any weight.
 _COLDEST = 1e-6
 
+# So many tokens nearly always hold the mass. To sort a whole vocabulary takes longer than a step of a small model.
+_HEAD = 1024
+
 
 class Sampler:
     """Picks tokens. ``temperature`` 0 takes the most likely one; above, tokens are drawn from
@@ -41,16 +44,41 @@ class Sampler:
         least one must be finite."""
         if self.temperature < _COLDEST:
             return int(np.argmax(logits))
-        ids = np.flatnonzero(logits > -np.inf)
-        ids = ids[np.argsort(-logits[ids], kind="stable")]
-        if self.top_k is not None:
-            ids = ids[: self.top_k]
-        weights = softmax(logits[ids] / np.float32(self.temperature))
-        if self.top_p is not None:
-            # The first token is always kept: before it, no mass has been used.
-            kept = int(np.count_nonzero(np.cumsum(weights) - weights < self.top_p))
-            ids, weights = ids[:kept], weights[:kept]
-        return int(self._random.choice(ids, p=weights / weights.sum()))
+        scaled = (logits - logits.max()) / np.float32(self.temperature)
+        weights = np.exp(scaled)
+        if self.top_k is None and self.top_p is None:
+            return self._draw(weights)
+        ids = self._kept(weights)
+        return int(ids[self._draw(weights[ids])])
+
+    def _kept(self, weights: NDArray[np.float32]) -> NDArray[np.intp]:
+        """The tokens within the top k and the top p, the likeliest first."""
+        if self.top_p is None:
+            return _likeliest(weights, self.top_k or len(weights))
+        ids = _likeliest(weights, self.top_k or _HEAD)
+        total = weights[ids].sum(dtype=np.float64)
+        if self.top_k is None:
+            head, total = total, weights.sum(dtype=np.float64)
+            if head < self.top_p * total:
+                ids = _likeliest(weights, len(weights))
+        mass = np.cumsum(weights[ids], dtype=np.float64)
+        # The first token is always kept: before it, no mass has been used.
+        return ids[: max(1, int(np.count_nonzero(mass - weights[ids] < self.top_p * total)))]
+
+    def _draw(self, weights: NDArray[np.float32]) -> int:
+        """An index, by weight."""
+        mass = np.cumsum(weights, dtype=np.float64)
+        place = int(np.searchsorted(mass, self._random.random() * mass[-1], side="right"))
+        # The product may be rounded up to the whole mass, which lies behind the last token.
+        return place if place < len(weights) else int(np.flatnonzero(weights)[-1])
+
+
+def _likeliest(weights: NDArray[np.float32], count: int) -> NDArray[np.intp]:
+    """The tokens with the greatest weights, at most ``count`` and none of weight 0, the greatest first."""
+    ids = np.flatnonzero(weights)
+    if count < len(ids):
+        ids = ids[np.argpartition(-weights[ids], count - 1)[:count]]
+    return ids[np.argsort(-weights[ids], kind="stable")]
 
 
 def softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:

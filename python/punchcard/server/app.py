@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any, Protocol
 
 from fastapi import FastAPI, Request
@@ -36,7 +36,7 @@ from punchcard.server.protocol.responses import Response as ModelResponse
 from punchcard.server.protocol.responses import ResponseReply, ResponseRequest
 from punchcard.server.scheduler import Update
 from punchcard.server.service import Answers, Service, Usage, Work
-from punchcard.server.streams import EventStream, Gone, event, unless_gone
+from punchcard.server.streams import Event, EventStream, Gone, event, unless_gone
 
 _LOG = logging.getLogger("punchcard.server")
 
@@ -44,9 +44,10 @@ _LOG = logging.getLogger("punchcard.server")
 class Reply(Protocol):
     """Gathers the updates of all answers to a request, and tells them as the events of a stream."""
 
-    def begin(self) -> Iterable[dict[str, Any]]: ...
-    def add(self, index: int, update: Update) -> Iterable[dict[str, Any]]: ...
-    def end(self, usage: Usage) -> Iterable[dict[str, Any]]: ...
+    def begin(self) -> Iterable[Event]: ...
+    def add(self, index: int, update: Update) -> Iterable[Event]: ...
+    def end(self, usage: Usage) -> Iterable[Event]: ...
+    def fail(self, error: ApiError) -> Iterable[Event]: ...
     def whole(self, usage: Usage) -> BaseModel: ...
 
 
@@ -129,7 +130,7 @@ def _add_endpoints(app: FastAPI, service: Service) -> None:
         """Goes on with a conversation: in words, or with calls of tools, which are never executed here."""
         service.check_model(body.model)
         work = body.to_work(options)
-        return await _answer(request, service, work, ChatReply(body, body.model, pieces), _chunks, bool(body.stream))
+        return await _answer(request, service, work, ChatReply(body, body.model, pieces), bool(body.stream))
 
     @app.post("/v1/completions", response_model=TextCompletion, responses=_ANSWERS)
     async def completions(body: CompletionRequest, request: Request) -> Response:
@@ -137,7 +138,7 @@ def _add_endpoints(app: FastAPI, service: Service) -> None:
         service.check_model(body.model)
         work = body.to_work(options, service.model.vocab_size)
         reply = CompletionReply(body, body.model, pieces)
-        return await _answer(request, service, work, reply, _chunks, bool(body.stream))
+        return await _answer(request, service, work, reply, bool(body.stream))
 
     @app.post("/v1/responses", response_model=ModelResponse, responses=_ANSWERS)
     async def responses(body: ResponseRequest, request: Request) -> Response:
@@ -145,7 +146,7 @@ def _add_endpoints(app: FastAPI, service: Service) -> None:
         service.check_model(body.model)
         work = body.to_work(options)
         reply = ResponseReply(body, body.model, pieces, options.default_temperature)
-        return await _answer(request, service, work, reply, _typed_events, bool(body.stream))
+        return await _answer(request, service, work, reply, bool(body.stream))
 
     card = ModelCard(id=service.model_name, created=service.created)
 
@@ -174,18 +175,11 @@ def _add_endpoints(app: FastAPI, service: Service) -> None:
         return Response(service.metrics.text(service.scheduler), media_type="text/plain; version=0.0.4")
 
 
-async def _answer(
-    request: Request,
-    service: Service,
-    work: Work,
-    reply: Reply,
-    events: Callable[[Answers, Reply], AsyncIterator[bytes]],
-    stream: bool,
-) -> Response:
+async def _answer(request: Request, service: Service, work: Work, reply: Reply, stream: bool) -> Response:
     """Answers a request, at once or as a stream. Whatever can be refused is refused before a stream begins."""
     if stream:
         answers = await unless_gone(request, lambda: service.answer(work))
-        return EventStream(events(answers, reply))
+        return EventStream(_events(answers, reply), answers.release)
 
     async def whole() -> BaseModel:
         answers = await service.answer(work)
@@ -202,47 +196,27 @@ async def _answer(
 
 
 class _Json(Response):
-    """A model as JSON; fields that were not set are left out."""
+    """A model as JSON."""
 
     media_type = "application/json"
 
     def render(self, content: BaseModel) -> bytes:
-        return content.model_dump_json(exclude_unset=False, exclude_none=False).encode()
+        return content.model_dump_json().encode()
 
 
-async def _chunks(answers: Answers, reply: Reply) -> AsyncIterator[bytes]:
-    """The events of completions: chunks without a name, and ``[DONE]``."""
+async def _events(answers: Answers, reply: Reply) -> AsyncIterator[bytes]:
+    """The events of a stream. Its status has been sent, so what goes wrong is an event too."""
     try:
-        for chunk in reply.begin():
-            yield event(chunk)
+        for told in reply.begin():
+            yield event(told)
         async for index, update in answers.updates():
-            for chunk in reply.add(index, update):
-                yield event(chunk)
-        for chunk in reply.end(answers.usage):
-            yield event(chunk)
-        yield event("[DONE]")
-    except Exception as error:  # the status has been sent: what went wrong is an event
-        yield event(_refused(error).body())
-    finally:
-        answers.release()
-
-
-async def _typed_events(answers: Answers, reply: Reply) -> AsyncIterator[bytes]:
-    """The events of responses, named after their types."""
-    assert isinstance(reply, ResponseReply)
-    try:
-        for typed in reply.begin():
-            yield event(typed, typed["type"])
-        async for index, update in answers.updates():
-            for typed in reply.add(index, update):
-                yield event(typed, typed["type"])
-        for typed in reply.end(answers.usage):
-            yield event(typed, typed["type"])
+            for told in reply.add(index, update):
+                yield event(told)
+        for told in reply.end(answers.usage):
+            yield event(told)
     except Exception as error:
-        for typed in reply.fail(_refused(error)):
-            yield event(typed, typed["type"])
-    finally:
-        answers.release()
+        for told in reply.fail(_refused(error)):
+            yield event(told)
 
 
 def _refused(error: Exception) -> ApiError:

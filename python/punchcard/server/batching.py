@@ -55,10 +55,10 @@ class BatchModel(Protocol):
         """A new, empty sequence."""
         ...
 
-    def forward_batch(self, parts: Sequence[tuple[Any, Sequence[int]]]) -> NDArray[np.float32]:
+    def forward_batch(self, batch: Sequence[tuple[Any, Sequence[int]]]) -> NDArray[np.float32]:
         """Appends tokens (at least one) to each of the sequences, none of which comes twice.
 
-        Returns the logits after the last token of each, float32 ``[len(parts), vocab_size]``.
+        Returns the logits after the last token of each, float32 ``[len(batch), vocab_size]``.
         """
         ...
 
@@ -83,10 +83,10 @@ class OneSequence:
         self.model.rewind(0)
         return self._Sequence(self.model)
 
-    def forward_batch(self, parts: Sequence[tuple[Any, Sequence[int]]]) -> NDArray[np.float32]:
-        if len(parts) != 1:
-            raise ModelError(f"{self.name} computes one sequence at a time, not {len(parts)}")
-        return self.model.forward(parts[0][1])[None]
+    def forward_batch(self, batch: Sequence[tuple[Any, Sequence[int]]]) -> NDArray[np.float32]:
+        if len(batch) != 1:
+            raise ModelError(f"{self.name} computes one sequence at a time, not {len(batch)}")
+        return self.model.forward(batch[0][1])[None]
 
     class _Sequence:
         def __init__(self, model: Model) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import anyio
 from starlette.requests import Request
@@ -14,29 +14,44 @@ from starlette.types import Receive, Scope, Send
 Result = TypeVar("Result")
 
 
+#: What is told in a stream.
+Event: TypeAlias = dict[str, Any] | str
+
+
 class Gone(Exception):
     """The client has closed the connection."""
 
 
-def event(data: dict[str, Any] | str, name: str | None = None) -> bytes:
-    """One event. ``data`` is sent as JSON, a text as it is."""
-    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+def event(data: Event) -> bytes:
+    """One event on the wire: an object as JSON, named after its ``type`` if it has one; a text as it is."""
+    name = data.get("type") if isinstance(data, dict) else None
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")) if isinstance(data, dict) else data
     return (f"event: {name}\n" if name else "").encode() + f"data: {text}\n\n".encode("utf-8", "replace")
 
 
 class EventStream(Response):
-    """A stream of events. When the client goes, ``events`` is closed at once, wherever it waits."""
+    """A stream of events. When the client goes, ``events`` is closed at once, wherever it waits.
+
+    ``release`` is called in the end, also where the stream did not even begin.
+    """
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncIterator[bytes]) -> None:
+    def __init__(self, events: AsyncIterator[bytes], release: Callable[[], None]) -> None:
         self.status_code = 200
         self.background = None
         self._events = events
+        self._release = release
         # Proxies that gather a stream before they pass it on are told not to.
         self.init_headers({"cache-control": "no-cache", "x-accel-buffering": "no"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._stream(receive, send)
+        finally:
+            self._release()
+
+    async def _stream(self, receive: Receive, send: Send) -> None:
         async with anyio.create_task_group() as tasks:
 
             async def watch() -> None:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from punchcard.chat import Message, Request
 from punchcard.grammar import Grammar
-from punchcard.server.errors import BadRequest
+from punchcard.server.errors import ApiError, BadRequest
 from punchcard.server.options import ServerOptions
 from punchcard.server.protocol.common import (
     FINISH_REASONS,
@@ -171,7 +171,7 @@ class ChatRequest(Body):
             tools=choice.tools,
             tool_choice=choice.tool_choice,
             allowed=choice.allowed,
-            parallel=self.parallel_tool_calls is not False,
+            parallel=self.parallel_tool_calls is not False and not choice.one,
             answer=self._answer(limit),
             reasoning=self._reasoning(),
         )
@@ -342,10 +342,15 @@ class ChatReply:
             choice.finish = FINISH_REASONS[update.finish]
             yield self._chunk(index, {}, finish=choice.finish)
 
-    def end(self, usage: Usage) -> Iterable[dict[str, Any]]:
-        """The last chunks."""
+    def end(self, usage: Usage) -> Iterable[dict[str, Any] | str]:
+        """The last chunk, and what says so."""
         if self._with_usage:
             yield {**self._chunk_head(), "choices": [], "usage": CompletionUsage.of(usage).model_dump()}
+        yield "[DONE]"
+
+    def fail(self, error: ApiError) -> Iterable[dict[str, Any]]:
+        """What ends a stream that failed."""
+        yield error.body()
 
     def whole(self, usage: Usage) -> ChatCompletion:
         return ChatCompletion(

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from punchcard.server.errors import BadRequest
+from punchcard.server.errors import ApiError, BadRequest
 from punchcard.server.options import ServerOptions
 from punchcard.server.planning import Completion
 from punchcard.server.protocol.common import (
@@ -190,10 +190,15 @@ class CompletionReply:
             choice.finish = FINISH_REASONS[update.finish]
             yield self._chunk(index, "", None, choice.finish)
 
-    def end(self, usage: Usage) -> Iterable[dict[str, Any]]:
-        """The last chunks."""
+    def end(self, usage: Usage) -> Iterable[dict[str, Any] | str]:
+        """The last chunk, and what says so."""
         if self._with_usage:
             yield {**self._chunk_head(), "choices": [], "usage": CompletionUsage.of(usage).model_dump()}
+        yield "[DONE]"
+
+    def fail(self, error: ApiError) -> Iterable[dict[str, Any]]:
+        """What ends a stream that failed."""
+        yield error.body()
 
     def whole(self, usage: Usage) -> TextCompletion:
         choices = []

@@ -196,7 +196,7 @@ class ResponseRequest(Body):
             tools=choice.tools,
             tool_choice=choice.tool_choice,
             allowed=choice.allowed,
-            parallel=self.parallel_tool_calls is not False,
+            parallel=self.parallel_tool_calls is not False and not choice.one,
             answer=answer,
             reasoning=None if effort is None else effort != "none",
         )

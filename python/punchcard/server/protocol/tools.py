@@ -86,6 +86,8 @@ class Choice:
     tools: tuple[Tool, ...]
     tool_choice: Mode
     allowed: tuple[str, ...] | None
+    one: bool = False
+    """A certain tool is to be called, once."""
 
 
 def read_tools(
@@ -129,7 +131,9 @@ def read_tools(
         )
     required(bool(made) or mode != "required", "tool_choice wants a call, but there are no tools", "tool_choice")
     # Tools that may not be called are not shown to the model: it would call them all the same.
-    return Choice(tuple(made), mode, names) if made and mode != "none" else Choice((), "none", None)
+    if not made or mode == "none":
+        return Choice((), "none", None)
+    return Choice(tuple(made), mode, names, one=isinstance(choice, (NamedFunction, FlatNamedFunction)))
 
 
 def _name(function: NamedFunction | FlatNamedFunction) -> str:
