@@ -514,6 +514,19 @@ def test_choices() -> None:
     assert speech.admits(one, TOOLS, most_calls=1) and not speech.admits(two, TOOLS, most_calls=1)
 
 
+def test_a_call_in_a_frame_of_the_models_own_is_under_the_grammar_too() -> None:
+    speech = Speech(FORMATS["qwen_json"], marked=True)
+    object = '{"name": "set_lights", "arguments": {"room": "den"}}'
+    for said in (object, f"```json\n{object}\n```", f"<tools>\n{object}\n</tools>", f"{object}\n{object}"):
+        assert speech.admits(said, TOOLS)
+        assert not speech.admits(said.replace("den", "den\", \"on\": \"x"), TOOLS)
+        assert not speech.admits(said, TOOLS, calls="must")
+    # Other objects are text, but for those that begin an answer over several lines.
+    for said in ('{"a": 1}', '```json\n{"a":\n1}\n```', 'So: {\n"a": 1}', '{"name": "put", "arguments": {}}'):
+        assert speech.admits(said, TOOLS)
+    assert not speech.admits('```json\n{\n"a": 1}\n```', TOOLS) and speech.admits('```json\n{\n"a": 1}\n```', [])
+
+
 def test_a_name_that_begins_another() -> None:
     for name in ("glm47", "kimi_k2", "mistral_v13_v15", "qwen_json", "gemma4"):
         form = FORMATS[name]

@@ -261,9 +261,14 @@ class Answers:
 
     @cached_property
     def _drift_begins(self) -> Expr:
-        """How a call begins in another way, up to the name of one of the tools."""
+        """How a call begins in another way, up to the name of one of the tools.
+
+        An object at the beginning of an answer has no white space behind its bracket, whether it is a call or not: a
+        model that begins it over several lines writes its values less well than it does in one.
+        """
         names = choice(text(json_name(tool.name)) for tool in self.tools)
-        return sequence(_regex(r"[\s,]*" + self.tool_format.drift), _regex(_OBJECT_BEGINS), names, text('"'))
+        called = sequence(_regex(_OBJECT_BEGINS), names, text('"'))
+        return sequence(_regex(r"[\s,]*" + self.tool_format.drift), choice([called, _regex(r"\{\s")]))
 
     @property
     def _drifted_calls(self) -> Expr:
@@ -299,7 +304,7 @@ class Answers:
         return [name for name in self.tool_format.markers if name in self.tokens and name in value]
 
 
-_OBJECT_BEGINS = r'\{\s*(?:"type"\s*:\s*"function"\s*,\s*)?"name"\s*:\s*"'
+_OBJECT_BEGINS = r'\{(?:"type"\s*:\s*"function"\s*,\s*)?"name"\s*:\s*"'
 _SPACE: Expr = {"regex": {"pattern": r"[ \n]{0,4}"}}
 
 
