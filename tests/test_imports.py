@@ -10,6 +10,7 @@ import pytest
 OPTIONAL = ["torch", "transformers", "tokenizers", "tiktoken", "sentencepiece", "triton", "railroad"]
 OPTIONAL += ["bm25s", "snowballstemmer", "openai", "pyarrow", "ray"]
 OPTIONAL += ["llama_cpp", "mlx", "mlx_lm", "vllm", "sglang"]
+OPTIONAL += ["fastapi", "starlette", "uvicorn", "prometheus_client"]
 OF_TOOLS = ["pydantic", "pydantic_core", "jinja2", "docstring_parser", "click", "tqdm"]
 
 
