@@ -12,7 +12,6 @@ from pydantic import BaseModel
 
 from punchcard import Agent, Field, GrammarMatcher, extract, load_tools, tool
 from punchcard.errors import ContextLengthError, InvalidSchemaError, ModelError, PunchcardError, ToolError
-from punchcard.formats import FORMATS, Call, detect_format
 from punchcard.formats.examples import study, survey
 from punchcard.generation import Interrupted
 from punchcard.model_grammars import compile_schema
@@ -33,7 +32,7 @@ def fail(reason: str) -> None:
 
 
 def block(name: str, **arguments: Any) -> str:
-    call = json.dumps({"name": name, "arguments": arguments}, separators=(",", ":"))
+    call = json.dumps({"name": name, "arguments": arguments})
     return f"<tool_call>\n{call}\n</tool_call>"
 
 
@@ -106,11 +105,11 @@ def test_a_call_begun_without_its_tag_is_a_call_all_the_same(fence: str) -> None
     result = subject.complete("Dim it")
     assert [call["name"] for call in result["function_calls"]] == ["dim"]
     # It is written on under the grammar, within the frame that the model chose.
-    assert fence + '{"name":"dim","arguments":{"level":' in model.detokenize(model.tokens)
+    assert fence + '{"name": "dim", "arguments": {"level":' in model.detokenize(model.tokens)
 
 
 def test_several_calls_in_one_fence() -> None:
-    calls = [json.dumps({"name": "dim", "arguments": {"level": level}}, separators=(",", ":")) for level in (1, 2)]
+    calls = [json.dumps({"name": "dim", "arguments": {"level": level}}) for level in (1, 2)]
     subject, _ = agent("```json\n" + "\n".join(calls) + "\n```")
     assert [call["arguments"]["level"] for call in subject.complete("Dim it")["function_calls"]] == [1, 2]
 
@@ -264,49 +263,6 @@ def test_a_template_that_fails_is_a_model_error() -> None:
     model.chat_template = "{{ ().__class__.__bases__[0].__subclasses__() }}"
     with pytest.raises(ModelError):
         Agent([], model).run("Hello")
-
-
-# Formats.
-
-
-@pytest.mark.parametrize("name", sorted(FORMATS))
-@pytest.mark.parametrize(
-    "calls",
-    [
-        [Call("dim", {"level": 3})],
-        [Call("a", {}), Call("b", {"text": 'say "]</tool_call>" \\ {é}\n', "list": [{"x": None}]})],
-    ],
-)
-def test_what_a_format_writes_it_can_parse(name: str, calls: list[Call]) -> None:
-    tool_format = FORMATS[name]
-    written = tool_format.write(calls)
-    assert written.startswith(tool_format.opener)
-    assert tool_format.parse(written) == ("", calls)
-    assert tool_format.parse("First this. " + written) == ("First this.", calls)
-
-
-@pytest.mark.parametrize(
-    ("text", "prose", "calls"),
-    [
-        ("", "", []),
-        ("A list [1, 2] and {braces}.", "A list [1, 2] and {braces}.", []),
-        ('{"name": "a", "parameters": {"x": 1}}', "", [Call("a", {"x": 1})]),
-        ('```json\n{"name": "a", "arguments": "{\\"x\\": 1}"}\n```', "", [Call("a", {"x": 1})]),
-        ('{"type": "function", "function": {"name": "a", "arguments": {}}}', "", [Call("a", {})]),
-        ('<tool_call>{"name": "a", "arguments": {"x": 1}', '<tool_call>{"name": "a", "arguments": {"x": 1}', []),
-        ('{"name": "Bob"}', '{"name": "Bob"}', []),
-        ("[" * 5000, "[" * 5000, []),
-    ],
-)
-def test_the_parser_takes_drift_and_loses_nothing(text: str, prose: str, calls: list[Call]) -> None:
-    assert FORMATS["qwen_json"].parse(text) == (prose, calls)
-
-
-def test_detection_of_formats() -> None:
-    assert detect_format("... named SmolLM, trained by ...").name == "smollm2"
-    assert detect_format(None, "SmolLM2-135M-Instruct.Q4_1").name == "smollm2"
-    assert detect_format('... {"name": <function-name>, ...').name == "qwen_json"
-    assert detect_format(None, "unheard-of").name == "qwen_json"
 
 
 def test_examples_are_what_the_schema_admits() -> None:

@@ -16,7 +16,7 @@ from punchcard.cli import main
 
 HOME = Path(__file__).parent.parent / "examples" / "home.py"
 CALL = {"name": "set_lights", "arguments": {"room": "kitchen", "brightness": 10}}
-ANSWER = f"<tool_call>\n{json.dumps(CALL, separators=(',', ':'))}\n</tool_call>"
+ANSWER = f"<tool_call>\n{json.dumps(CALL)}\n</tool_call>"
 
 
 @pytest.fixture
