@@ -106,8 +106,8 @@ class Agent:
         self._transcript: Transcript | None = None
         self._own_index: Index | None = None
         self._busy = threading.Lock()
-        known = {tool.name for tool in self.tools}
-        if tool_choice not in {"auto", "required", "none"} | known:
+        known = [tool.name for tool in self.tools]
+        if tool_choice not in ("auto", "required", "none", *known):
             raise ToolError(
                 f"tool_choice is {tool_choice!r}",
                 hint=f"It is auto, required, none, or one of the tools: {', '.join(known) or 'there are none'}",
@@ -243,8 +243,10 @@ class Agent:
             self._own_index = punchcard.ToolIndex(self.tools)
         return self._own_index, self.retrieve
 
-    def renewed(self, tools: Iterable[Tool], model: Chat | None = None) -> Agent:
-        """A new agent like this one, without hooks, with other tools and perhaps another model."""
+    def renewed(
+        self, tools: Iterable[Tool], model: Chat | None = None, *, before_call: BeforeCall | None = None
+    ) -> Agent:
+        """A new agent like this one, with other tools, another hook and perhaps another model."""
         sampling = self._sampling
         agent = Agent(
             tools,
@@ -260,6 +262,7 @@ class Agent:
             reasoning=self.reasoning,
             skip_tools=self.skip_tools,
             retrieve=self.retrieve,
+            before_call=before_call,
         )
         if model is None:
             agent._asker = self._asker.renewed()

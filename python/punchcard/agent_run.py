@@ -71,9 +71,13 @@ class Concurrent:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
+        self._failures: list[Exception] = []  # of `on_delta`
 
     async def answer(self, asker: Asker, question: Question) -> Reply:
-        return await asker.aanswer(question)
+        reply = await asker.aanswer(question)
+        if self._failures:
+            raise self._failures[0]
+        return reply
 
     async def execute(self, tool: Tool, arguments: dict[str, Any], timeout: float | None) -> Any:
         return await within(tool.acall(arguments), timeout)
@@ -93,11 +97,19 @@ class Concurrent:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def listening(self, on_delta: Callable[[Delta], None]) -> Callable[[Delta], None]:
+        def heard(delta: Delta) -> None:
+            try:
+                on_delta(delta)
+            except Exception as error:  # the event loop would only log it
+                self._failures.append(error)
+
         def tell(delta: Delta) -> None:
+            if self._failures:
+                raise self._failures[0]
             if threading.get_ident() == self._thread:
                 on_delta(delta)
             else:
-                self._loop.call_soon_threadsafe(on_delta, delta)
+                self._loop.call_soon_threadsafe(heard, delta)
 
         return tell
 
@@ -318,7 +330,7 @@ class Run:
             raise PunchcardError(
                 f"before_call returned {answer!r} for {call.name}", hint="It returns a Call, a Refusal or None"
             )
-        if answer != call:
+        if answer.to_dict() != call.to_dict():
             record.executed = plain(answer.to_dict())
         return answer
 

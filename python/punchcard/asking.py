@@ -165,7 +165,8 @@ class StepAsker:
 
     def left_out(self, request: Request) -> dict[str, str]:
         """Tools whose schemas cannot be compiled, and why."""
-        planned = plan(self._chat.model, replace(request, skip_tools=True, tool_choice="auto"), self._format)
+        with self._lock:
+            planned = plan(self._chat.model, replace(request, skip_tools=True, tool_choice="auto"), self._format)
         return {name: str(error) for name, error in planned.left_out.items()}
 
     def answer(self, question: Question) -> Reply:

@@ -12,15 +12,17 @@ different too. At temperature 0 the same model gives the same calls.
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_core import from_json
 
-from punchcard.chat import Delta, Reply, Request, Sampling
+from punchcard.chat import Call, Delta, Reply, Request, Sampling
 from punchcard.errors import PunchcardError, ToolError
+from punchcard.hooks import Refusal
 from punchcard.tools import Tool
 from punchcard.transcript import CallRecord, RunRecord, Transcript, Turn
 
@@ -142,40 +144,73 @@ def replay(agent: Agent, transcript: Transcript, what: Literal["model", "tools"]
     """See `Agent.replay`."""
     if what not in ("model", "tools"):
         raise PunchcardError(f"{what!r} cannot be replayed", hint="It is 'model' or 'tools'")
-    again: Transcript | None = None
-    for index, run in enumerate(transcript.runs):
-        if what == "model":
-            actor = agent.renewed(ReplayTools(transcript, agent.tools, runs=[run]))
-        else:
-            actor = agent.renewed(agent.tools, ReplayModel(agent.transcript.model["name"], run.turns))
-        actor.messages = transcript.conversation(index)
-        new_tokens = run.limits.get("max_new_tokens", 256)
-        if run.kind == "complete":
-            actor.complete(run.query, new_tokens)
-        elif what == "model":
-            actor.run(run.query, run.limits.get("max_steps", 8), new_tokens)
-        elif run.turns:
-            actor.run(run.query, len(run.turns), new_tokens)
-        made = actor.transcript
-        if again is None:
-            again = made
-        else:
-            again.runs += made.runs
-    if again is None:
-        again = agent.renewed(agent.tools).transcript
+    again = agent.renewed(agent.tools).transcript
     if what == "tools":
-        again.model = dict(transcript.model)
+        again.model, again.settings = dict(transcript.model), dict(transcript.settings)
+    for index, run in enumerate(transcript.runs):
+        actor = _asked_again(agent, transcript, run) if what == "model" else _executed_again(agent, transcript, run)
+        actor.messages = transcript.conversation(index)
+        again.runs.append(_run_again(actor, run, what))
     return Replay(again, list(_differences(transcript, again, what)))
 
 
+def _asked_again(agent: Agent, transcript: Transcript, run: RunRecord) -> Agent:
+    """An agent whose model is the same, and whose tools are those that were recorded."""
+    return agent.renewed(ReplayTools(transcript, agent.tools, runs=[run]))
+
+
+def _executed_again(agent: Agent, transcript: Transcript, run: RunRecord) -> Agent:
+    """An agent whose tools are the same, and whose model is the one that was recorded.
+
+    What was refused is refused again, and what was changed is changed again, before the agent's own hook is asked.
+    """
+    tools = [
+        tool if tool.name not in transcript.described else Tool.from_definition(tool.definition())
+        for tool in agent.tools
+    ]
+    records = iter([record for record in run.calls if record.status != "left"])
+
+    def as_recorded(call: Call) -> Any:
+        record = next(records, None)
+        if record is not None and record.status == "refused":
+            return Refusal(str(record.error).removeprefix("refused: "))
+        if record is not None and record.executed is not None:
+            call = Call(record.executed["name"], record.executed["arguments"], call.id)
+        asked = None if agent.before_call is None else agent.before_call(call)
+        return _otherwise(asked, call) if inspect.isawaitable(asked) else asked or call
+
+    return agent.renewed(tools, ReplayModel(transcript.model.get("name", "replay"), run.turns), before_call=as_recorded)
+
+
+async def _otherwise(asked: Awaitable[Any], call: Call) -> Any:
+    return await asked or call
+
+
+def _run_again(actor: Agent, run: RunRecord, what: Literal["model", "tools"]) -> RunRecord:
+    """Does a run again; what ends it with an error is in its record. One without an answer has nothing to do again."""
+    if not run.turns:
+        return RunRecord(run.query, run.kind, run.limits, error=run.error)
+    tokens = run.limits.get("max_new_tokens", 256)
+    whole = what == "model" and run.kept and not any(call.status == "stopped" for call in run.calls)
+    steps = run.limits.get("max_steps", 8) if whole else len(run.turns)
+    try:
+        if run.kind == "complete":
+            actor.complete(run.query, tokens)
+        else:
+            actor.run(run.query, steps, tokens)
+    except PunchcardError:
+        pass  # the record tells of it
+    return actor.transcript.runs[0]
+
+
 def _differences(old: Transcript, new: Transcript, what: Literal["model", "tools"]) -> Iterator[Difference]:
-    if what == "model":
-        yield from _compared("model", old.model, new.model)
-        yield from _compared("settings", old.settings, new.settings)
+    yield from _compared("model", old.model, new.model)
+    yield from _compared("settings", old.settings, new.settings)
     yield from _compared("tools", _by_name(old.tools), _by_name(new.tools))
-    for index, run in enumerate(old.runs):
-        replayed = new.runs[index].turns if index < len(new.runs) else []
-        yield from _turns(f"runs/{index}/turns", run.turns, replayed, what)
+    for index, (run, again) in enumerate(zip(old.runs, new.runs, strict=True)):
+        if what == "model" and run.kept and not again.kept:
+            yield Difference(f"runs/{index}/error", run.error, again.error)
+        yield from _turns(f"runs/{index}/turns", run.turns, again.turns, what)
 
 
 def _turns(

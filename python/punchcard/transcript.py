@@ -122,7 +122,9 @@ class Transcript:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a JSON file."""
-        Path(path).write_text(json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n"
+        # A lone surrogate, which UTF-8 cannot spell, becomes JSON's escape.
+        Path(path).write_bytes(text.encode("utf-8", "backslashreplace"))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Transcript:
