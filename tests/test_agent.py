@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import re
 import time
 from collections.abc import Sequence
 from datetime import datetime
@@ -425,6 +426,14 @@ def test_a_call_can_be_changed() -> None:
     assert record.arguments == {"level": 90} and record.executed == {"name": "dim", "arguments": {"level": 50}}
 
 
+def test_a_hook_may_write_into_the_call() -> None:
+    subject, _ = agent(block("dim", level=90), "Done.", before_call=lambda call: call.arguments.update(level=5))
+    result = subject.run("Dim it")
+    assert result["function_calls"][0]["arguments"] == {"level": 90}
+    assert result["results"][0]["result"] == {"level": 5}
+    assert subject.messages[1]["tool_calls"][0]["function"]["arguments"] == {"level": 90}
+
+
 def test_what_a_hook_makes_of_a_call_is_checked_like_any_other() -> None:
     subject, _ = agent(block("dim", level=9), "Hm.", before_call=lambda call: Call("dim", {"level": 900}))
     assert "less than or equal to 100" in subject.run("Dim it")["results"][0]["error"]
@@ -838,6 +847,23 @@ def test_results_that_are_no_json_are_recorded_as_what_they_become(tmp_path: Pat
     assert subject.messages[3]["content"] == "? half"
     subject.transcript.save(tmp_path / "x.json")
     assert Transcript.load(tmp_path / "x.json").runs[0].calls[0].result["path"] == "a/b"
+
+
+# The documents.
+
+
+@pytest.mark.parametrize("name", ["agent.md", "tools.md"])
+def test_the_examples_of_the_documents_run(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    model = FakeModel(speaker(block("set_lights", room="kitchen", brightness=10), "Done."))
+    monkeypatch.setattr("punchcard.agent.load_model", lambda name: model)
+    monkeypatch.chdir(tmp_path)
+    text = (HOME.parent.parent / "docs" / name).read_text(encoding="utf-8")
+    scope: dict[str, Any] = {"__name__": name}
+    for example in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        exec(compile(example, name, "exec"), scope)
+    if name == "agent.md":
+        assert scope["result"]["results"][0]["result"] == {"room": "kitchen", "brightness": 10}
+        assert scope["again"].same
 
 
 # The default model.

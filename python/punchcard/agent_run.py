@@ -7,6 +7,7 @@ event loop go on meanwhile and executes the calls of an answer at the same time.
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import math
 import threading
@@ -318,11 +319,11 @@ class Run:
 
     async def _permitted(self, record: CallRecord) -> Call | None:
         """The call to execute; `None` if it was refused."""
-        call = record.call()
+        call = copy.deepcopy(record.call())  # a hook may write into it; the record is of what the model wrote
         hook = self._agent.before_call
         answer = None if hook is None else await self._waiting.hook(hook, call)
         if answer is None:
-            return call
+            answer = call
         if isinstance(answer, Refusal):
             record.status, record.error = "refused", f"refused: {answer.reason}"
             return None
@@ -330,7 +331,7 @@ class Run:
             raise PunchcardError(
                 f"before_call returned {answer!r} for {call.name}", hint="It returns a Call, a Refusal or None"
             )
-        if answer.to_dict() != call.to_dict():
+        if answer.to_dict() != record.call().to_dict():
             record.executed = plain(answer.to_dict())
         return answer
 

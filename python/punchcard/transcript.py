@@ -19,8 +19,6 @@ from pydantic_core import to_jsonable_python
 from punchcard.chat import Call, Message
 from punchcard.errors import PunchcardError
 
-_FORMAT = "punchcard-transcript/1"
-
 
 @dataclass
 class CallRecord:
@@ -103,18 +101,19 @@ class Transcript:
     """Everything that an agent did since it was made or `Agent.reset`.
 
     Attributes:
+        format: of the file, and its version.
         model: ``name``, and ``tool_format`` where it is known.
         settings: sampling, and what else an `Agent` is given.
         tools: their definitions; ``described``: names of those that have no function.
         runs: one after the other.
     """
 
+    format: Literal["punchcard-transcript/1"] = "punchcard-transcript/1"
     model: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     tools: list[dict[str, Any]] = field(default_factory=list)
     described: list[str] = field(default_factory=list)
     runs: list[RunRecord] = field(default_factory=list)
-    format: Literal["punchcard-transcript/1"] = "punchcard-transcript/1"
 
     def to_dict(self) -> dict[str, Any]:
         """The transcript as JSON data."""
@@ -138,7 +137,7 @@ class Transcript:
             first = error.errors(include_url=False)[0]
             place = "/".join(map(str, first["loc"]))
             raise PunchcardError(
-                f"{path} is no transcript: {place}: {first['msg']}", hint=f"Its format is {_FORMAT}"
+                f"{path} is no transcript: {place}: {first['msg']}", hint="`Transcript.save` writes them"
             ) from error
         except ValueError as error:
             raise PunchcardError(f"{path} is no transcript: it is not JSON: {error}") from error
