@@ -281,3 +281,23 @@ def test_waiting_within_a_time() -> None:
             await in_thread(lambda: 1 // 0)
 
     run(main())
+
+
+def test_a_tool_is_not_chosen_to_its_end_for_nobody() -> None:
+    """Where a tool is chosen by comparison, the choice is many prompts long."""
+    passes: list[float] = []
+    model = FakeModel(speaker(""))
+    forward = model.forward
+
+    def counted(ids: Any, *, all_positions: bool = False) -> Any:
+        passes.append(time.monotonic())
+        time.sleep(0.05)
+        return forward(ids, all_positions=all_positions)
+
+    model.forward = counted  # type: ignore[method-assign]
+    subject = Agent([fetch, read], model, tool_format="smollm2")
+    result = run(subject.arun("Go", max_seconds=0.2))
+    assert "max_seconds" in result["error"] and result["steps"] == 1
+    few = len(passes)
+    subject.run("Go")
+    assert len(passes) - few > 2 * few

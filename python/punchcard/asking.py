@@ -177,7 +177,6 @@ class StepAsker:
         try:
             listener.check()
             request, focus = self._calibrated(question)
-            listener.check()
             return self._chat.respond(
                 request,
                 replace(self._sampling, max_new_tokens=question.max_new_tokens),
@@ -202,7 +201,7 @@ class StepAsker:
             return request, None
         focus: Tool | None = tools[0] if len(tools) == 1 and request.tool_choice == "required" else None
         if focus is None:
-            focus, statistics = self._calibration_of(tools).choose(request.messages)
+            focus, statistics = self._calibration_of(tools).choose(request.messages, check=question.listener.check)
             question.statistics.add(statistics)
         if focus is not None:
             return replace(request, tool_choice="required", allowed=[focus.name]), focus

@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from pydantic_core import from_json
 
@@ -392,7 +392,7 @@ class _Tail:
         self._end = b""
 
     @contextlib.contextmanager
-    def writer(self) -> Iterator[IO[str]]:
+    def writer(self) -> Iterator[TextIO]:
         """A file for the program to write to."""
         read, write = os.pipe()
         thread = threading.Thread(target=self._read, args=(read,), daemon=True)
