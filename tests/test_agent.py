@@ -324,6 +324,16 @@ def test_a_runtime_that_answers_by_itself_is_asked_for_turns() -> None:
     assert subject.tool_format is None
 
 
+def test_ids_are_not_given_twice_in_a_conversation() -> None:
+    subject = Agent([dim], FakeChat(Call("dim", {"level": 1}), "Done.", Call("dim", {"level": 2}), "Done."))
+    subject.run("Dim it")
+    subject.run("Again")
+    assert [message["tool_call_id"] for message in subject.messages if message["role"] == "tool"] == [
+        "call_0",
+        "call_1",
+    ]
+
+
 def test_ids_that_a_runtime_gives_are_kept() -> None:
     chat = FakeChat(Call("dim", {"level": 1}, "abc"), "Done.")
     subject = Agent([dim], chat)
@@ -346,7 +356,6 @@ def test_any_format_can_be_chosen() -> None:
 @pytest.mark.parametrize(
     ("options", "asked"),
     [
-        ({"tool_choice": "none"}, [("none", None), ("none", None)]),
         ({"tool_choice": "required"}, [("required", None), ("auto", None)]),
         ({"tool_choice": "dim"}, [("required", ["dim"]), ("auto", None)]),
         ({}, [("auto", None), ("auto", None)]),
@@ -356,6 +365,19 @@ def test_a_required_call_is_required_once(options: dict[str, str], asked: list[A
     chat = FakeChat(Call("dim", {"level": 1}), "Done.")
     Agent([dim, fail], chat, **options).run("Dim it")  # type: ignore[arg-type]
     assert [(request.tool_choice, request.allowed) for request in chat.requests] == asked
+
+
+def test_no_call_is_executed_where_none_was_wanted() -> None:
+    chat = FakeChat(Call("dim", {"level": 1}), "Done.")
+    result = Agent([dim], chat, tool_choice="none").run("Dim it")
+    assert chat.requests[0].tool_choice == "none" and result["results"] == [] and result["steps"] == 1
+    subject, _ = agent("I cannot.", tool_choice="none")
+    assert subject.run("Dim it")["text"] == "I cannot."
+
+
+def test_an_answer_of_a_runtime_that_is_cut_off() -> None:
+    result = Agent([dim], FakeChat(Reply("It is", finish="length"))).run("Dim it")
+    assert result["error"] == "the answer was cut off"
 
 
 def test_a_required_call_is_written_whatever_the_model_meant() -> None:

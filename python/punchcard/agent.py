@@ -20,6 +20,7 @@ from punchcard.agent_run import Blocking, Concurrent, Result, Run, RunLimits, Wa
 from punchcard.asking import answers_itself, asker
 from punchcard.chat import Chat, Delta, Message, Sampling
 from punchcard.errors import PunchcardError, ToolError
+from punchcard.formats import ToolFormat
 from punchcard.generation import Model
 from punchcard.hooks import AfterCall, BeforeCall
 from punchcard.tools import Tool, as_tools
@@ -74,7 +75,7 @@ class Agent:
         system: str | None = None,
         grammar: bool = True,
         *,
-        tool_format: str | None = None,
+        tool_format: ToolFormat | str | None = None,
         temperature: float = 0.0,
         top_k: int | None = None,
         top_p: float | None = None,

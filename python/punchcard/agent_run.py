@@ -272,19 +272,18 @@ class Run:
         """The calls with ids, where a runtime that keeps its own templates wrote none: servers want them."""
         if self._asker.tool_format is not None:
             return list(calls)
-        before = sum(len(turn.calls) for turn in self._turns)
+        before = sum(len(message.get("tool_calls", ())) for message in self._messages)
         return [call if call.id else replace(call, id=f"call_{before + index}") for index, call in enumerate(calls)]
 
     def _take(self, turn: Turn) -> None:
-        tokens = turn.tokens or 0
-        if turn.calls and not any(earlier.calls for earlier in self._turns):
-            self._confidences = []  # the words before the first call say nothing about it
         called = any(earlier.calls for earlier in self._turns)
+        if turn.calls and not called:
+            self._confidences = []  # the words before the first call say nothing about it
         if (turn.calls or not called) and turn.confidence is not None:
-            self._confidences.append((turn.confidence, max(tokens, 1)))
+            self._confidences.append((turn.confidence, turn.tokens or 1))
         self._turns.append(turn)
         if turn.finish == "length":
-            self._fail(f"the answer was cut off after {tokens} tokens")
+            self._fail("the answer was cut off" + ("" if turn.tokens is None else f" after {turn.tokens} tokens"))
         message: Message = {"role": "assistant", "content": turn.text}
         if turn.reasoning:
             message["reasoning_content"] = turn.reasoning
@@ -295,6 +294,8 @@ class Run:
     # The tools.
 
     def _can_execute(self, calls: Sequence[CallRecord]) -> bool:
+        if self._agent.tool_choice == "none":
+            return False  # a runtime that calls all the same is not obeyed
         return all(self._tools[call.name].executes for call in calls if call.name in self._tools)
 
     async def _execute(self, records: Sequence[CallRecord]) -> None:
