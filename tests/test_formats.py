@@ -519,7 +519,7 @@ def test_a_call_in_a_frame_of_the_models_own_is_under_the_grammar_too() -> None:
     object = '{"name": "set_lights", "arguments": {"room": "den"}}'
     for said in (object, f"```json\n{object}\n```", f"<tools>\n{object}\n</tools>", f"{object}\n{object}"):
         assert speech.admits(said, TOOLS)
-        assert not speech.admits(said.replace("den", "den\", \"on\": \"x"), TOOLS)
+        assert not speech.admits(said.replace("den", 'den", "on": "x'), TOOLS)
         assert not speech.admits(said, TOOLS, calls="must")
     # Other objects are text, but for those that begin an answer over several lines.
     for said in ('{"a": 1}', '```json\n{"a":\n1}\n```', 'So: {\n"a": 1}', '{"name": "put", "arguments": {}}'):

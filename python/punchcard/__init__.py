@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from punchcard.bitmask import apply_token_bitmask_inplace as apply_token_bitmask_inplace
     from punchcard.bitmask import reset_token_bitmask as reset_token_bitmask
     from punchcard.bitmask import token_bitmask_shape as token_bitmask_shape
+    from punchcard.chat import Call as Call
     from punchcard.compiler import GrammarCompiler as GrammarCompiler
     from punchcard.errors import BudgetError as BudgetError
     from punchcard.errors import GrammarError as GrammarError
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
     from punchcard.extraction import extract as extract
     from punchcard.fields import Field as Field
     from punchcard.grammar import Grammar as Grammar
+    from punchcard.hooks import Refusal as Refusal
     from punchcard.limits import Limits as Limits
+    from punchcard.mcp import MCPTools as MCPTools
+    from punchcard.replay import ReplayTools as ReplayTools
     from punchcard.retrieval import ToolIndex as ToolIndex
     from punchcard.schemas import build_schema as build_schema
     from punchcard.schemas import pydantic_schema as pydantic_schema
@@ -41,12 +45,14 @@ if TYPE_CHECKING:
     from punchcard.toolfiles import load_tools as load_tools
     from punchcard.tools import Tool as Tool
     from punchcard.tools import tool as tool
+    from punchcard.transcript import Transcript as Transcript
 
 # name -> the module that defines it
 _EXPORTS = {
     "Agent": "punchcard.agent",
     "BatchMatcher": "punchcard.batch_matcher",
     "BudgetError": "punchcard.errors",
+    "Call": "punchcard.chat",
     "CompiledGrammar": "punchcard._core",
     "Extractor": "punchcard.extraction",
     "Field": "punchcard.fields",
@@ -57,12 +63,16 @@ _EXPORTS = {
     "InvalidSchemaError": "punchcard.errors",
     "LimitError": "punchcard.errors",
     "Limits": "punchcard.limits",
+    "MCPTools": "punchcard.mcp",
     "MatcherError": "punchcard.errors",
     "PunchcardError": "punchcard.errors",
+    "Refusal": "punchcard.hooks",
+    "ReplayTools": "punchcard.replay",
     "StructuralTag": "punchcard.tags",
     "TokenizerInfo": "punchcard.tokenizers.info",
     "Tool": "punchcard.tools",
     "ToolIndex": "punchcard.retrieval",
+    "Transcript": "punchcard.transcript",
     "UnsatisfiableSchemaError": "punchcard.errors",
     "UnsupportedSchemaError": "punchcard.errors",
     "allocate_token_bitmask": "punchcard.bitmask",
