@@ -29,11 +29,11 @@ from punchcard import (
     load_tools,
     tool,
 )
+from punchcard.agent.hooks import Outcome
 from punchcard.chat import Call, Delta, Reply, Sampling
 from punchcard.errors import ContextLengthError, InvalidSchemaError, ModelError, PunchcardError, ToolError
 from punchcard.formats.examples import study, survey
 from punchcard.generation import Interrupted
-from punchcard.hooks import Outcome
 from punchcard.model_grammars import compile_schema
 
 HOME = Path(__file__).parent.parent / "examples" / "home.py"

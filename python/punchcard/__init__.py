@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from punchcard._core import CompiledGrammar as CompiledGrammar
     from punchcard._core import GrammarMatcher as GrammarMatcher
     from punchcard.agent import Agent as Agent
+    from punchcard.agent.hooks import Refusal as Refusal
+    from punchcard.agent.replay import ReplayTools as ReplayTools
+    from punchcard.agent.transcript import Transcript as Transcript
     from punchcard.batch_matcher import BatchMatcher as BatchMatcher
     from punchcard.bitmask import allocate_token_bitmask as allocate_token_bitmask
     from punchcard.bitmask import apply_token_bitmask_inplace as apply_token_bitmask_inplace
@@ -32,10 +35,8 @@ if TYPE_CHECKING:
     from punchcard.extraction import extract as extract
     from punchcard.fields import Field as Field
     from punchcard.grammar import Grammar as Grammar
-    from punchcard.hooks import Refusal as Refusal
     from punchcard.limits import Limits as Limits
     from punchcard.mcp import MCPTools as MCPTools
-    from punchcard.replay import ReplayTools as ReplayTools
     from punchcard.retrieval import ToolIndex as ToolIndex
     from punchcard.schemas import build_schema as build_schema
     from punchcard.schemas import pydantic_schema as pydantic_schema
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from punchcard.toolfiles import load_tools as load_tools
     from punchcard.tools import Tool as Tool
     from punchcard.tools import tool as tool
-    from punchcard.transcript import Transcript as Transcript
 
 # name -> the module that defines it
 _EXPORTS = {
@@ -66,13 +66,13 @@ _EXPORTS = {
     "MCPTools": "punchcard.mcp",
     "MatcherError": "punchcard.errors",
     "PunchcardError": "punchcard.errors",
-    "Refusal": "punchcard.hooks",
-    "ReplayTools": "punchcard.replay",
+    "Refusal": "punchcard.agent.hooks",
+    "ReplayTools": "punchcard.agent.replay",
     "StructuralTag": "punchcard.tags",
     "TokenizerInfo": "punchcard.tokenizers.info",
     "Tool": "punchcard.tools",
     "ToolIndex": "punchcard.retrieval",
-    "Transcript": "punchcard.transcript",
+    "Transcript": "punchcard.agent.transcript",
     "UnsatisfiableSchemaError": "punchcard.errors",
     "UnsupportedSchemaError": "punchcard.errors",
     "allocate_token_bitmask": "punchcard.bitmask",

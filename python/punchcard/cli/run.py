@@ -12,8 +12,8 @@ from pydantic_core import to_jsonable_python
 from punchcard.cli.options import given, model_option, sampling_options
 
 if TYPE_CHECKING:
+    from punchcard.agent.hooks import Refusal
     from punchcard.chat import Call
-    from punchcard.hooks import Refusal
 
 
 @click.command()
@@ -80,7 +80,7 @@ def run(
 
 def _approved(call: Call) -> Refusal | None:
     """Asks the user about a call."""
-    from punchcard.hooks import Refusal
+    from punchcard.agent.hooks import Refusal
 
     click.echo(json.dumps(call.to_dict(), ensure_ascii=False), err=True)
     return None if click.confirm("Execute it?", err=True) else Refusal("the user said no")

@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Protocol
 
-from punchcard.asking import Asker, Listener, Question, Stopped
+from punchcard.agent.asking import Asker, Listener, Question, Stopped
+from punchcard.agent.hooks import Outcome, Refusal
+from punchcard.agent.transcript import CallRecord, RunRecord, Turn, plain
 from punchcard.chat import Call, Delta, Message, Reply, Request
 from punchcard.errors import PunchcardError, ToolError
 from punchcard.generation import Interrupted, Statistics
-from punchcard.hooks import Outcome, Refusal
 from punchcard.tools import Tool
-from punchcard.transcript import CallRecord, RunRecord, Turn, plain
 from punchcard.waiting import Deadline, awaited, in_thread, is_coroutine_function, to_end, within
 
 if TYPE_CHECKING:

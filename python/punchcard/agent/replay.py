@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_core import from_json
 
+from punchcard.agent.hooks import Refusal
+from punchcard.agent.transcript import CallRecord, RunRecord, Transcript, Turn
 from punchcard.chat import Call, Delta, Reply, Request, Sampling
 from punchcard.errors import PunchcardError, ToolError
-from punchcard.hooks import Refusal
 from punchcard.tools import Tool
-from punchcard.transcript import CallRecord, RunRecord, Transcript, Turn
 
 if TYPE_CHECKING:
     from punchcard.agent import Agent

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeGuard, cast
 
+from punchcard.agent.calibration import Calibration
 from punchcard.answering import StepChat, sampling_sampler
-from punchcard.calibration import Calibration
 from punchcard.chat import Chat, Delta, Reply, Request, Sampling
 from punchcard.errors import PunchcardError
 from punchcard.formats import ToolFormat

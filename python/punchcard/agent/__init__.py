@@ -16,19 +16,19 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
-from punchcard.agent_run import Blocking, Concurrent, Result, Run, RunLimits, Waiting
-from punchcard.asking import answers_itself, asker
+from punchcard.agent.asking import answers_itself, asker
+from punchcard.agent.hooks import AfterCall, BeforeCall
+from punchcard.agent.run import Blocking, Concurrent, Result, Run, RunLimits, Waiting
+from punchcard.agent.transcript import Transcript
 from punchcard.chat import Chat, Delta, Message, Sampling
 from punchcard.errors import PunchcardError, ToolError
 from punchcard.formats import ToolFormat
 from punchcard.generation import Model
-from punchcard.hooks import AfterCall, BeforeCall
 from punchcard.tools import Tool, as_tools
-from punchcard.transcript import Transcript
 from punchcard.waiting import is_coroutine_function, loop_is_running, without_waiting
 
 if TYPE_CHECKING:
-    from punchcard.replay import Replay
+    from punchcard.agent.replay import Replay
 
 # Tools that are offered for a request where a catalogue is searched with an index of the caller's.
 RETRIEVED = 8
@@ -62,7 +62,7 @@ class Agent:
             of an error.
         retrieve: for large catalogues, how many tools a request is offered: those that serve it best, and those that
             the conversation has called. Or an object with ``select(query, k)``, for 8 of them.
-        before_call: asked before each call is executed; it may change or refuse it. See `punchcard.hooks`.
+        before_call: asked before each call is executed; it may change or refuse it. See `punchcard.agent.hooks`.
         after_call: told what came of each call that was executed.
 
     Raises `ToolError` for what is no tool, `ModelError` if the model cannot be loaded.
@@ -215,12 +215,12 @@ class Agent:
             return await run.one_turn()
 
     def replay(self, transcript: Transcript, what: Literal["model", "tools"] = "model") -> Replay:
-        """Does again what a transcript tells of, and says what came out differently. See `punchcard.replay`.
+        """Does again what a transcript tells of, and says what came out differently. See `punchcard.agent.replay`.
 
         ``"model"``: the model is asked again, and told the recorded results; no tool is executed. ``"tools"``: the
         recorded calls are executed again, and no model is asked. The agent's own conversation stays as it is.
         """
-        from punchcard.replay import replay
+        from punchcard.agent.replay import replay
 
         return replay(self, transcript, what)
 
