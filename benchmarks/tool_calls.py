@@ -1,6 +1,7 @@
 """How well do models call tools, with the grammar and without?
 
     python benchmarks/tool_calls.py [--models smollm2-135m] [--grammar on|off|both] [--limit N] [--verbose]
+        [--runtime embedded,transformers,llama-cpp-python]
 
 Each of the 40 requests in ``data/tool_calls.json`` is answered by one turn of the model, over the tools of
 ``examples/home.py``, greedily. Printed for each model, with the grammar and without:
@@ -9,6 +10,9 @@ Each of the 40 requests in ``data/tool_calls.json`` is answered by one turn of t
 - tools: answers that call just the tools that were expected, or none where none serves;
 - arguments: those of them whose arguments are also among the expected ones, defaults filled in;
 - tokens/s of generation, forced tokens included, and seconds for each answer, from request to last token.
+
+With several runtimes, the same weights run in each of them. Printed besides: answers that are the same as those of the
+first one, and how fast the runtime writes by itself, unconstrained, after the same prompt.
 
 An expected call lists for each argument the values that are right, or ``"*"`` where all are; arguments that it does not
 mention must have their default.
@@ -23,10 +27,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from runtime_models import RUNTIMES
 from tqdm import tqdm
 
 from punchcard import Agent, GrammarMatcher, Tool, load_tools
-from punchcard.agent import load_model
 from punchcard.errors import PunchcardError
 from punchcard.generation import Model
 from punchcard.model_grammars import compile_schema
@@ -91,13 +95,22 @@ def _same(given: Any, right: Any) -> bool:
     return bool(given == right) and isinstance(given, bool) == isinstance(right, bool)
 
 
-def measure(model: Model, tools: Sequence[Tool], requests: Sequence[Any], *, grammar: bool, verbose: bool) -> Call:
-    """The figures of one model in one mode."""
+def measure(
+    model: Model,
+    tools: Sequence[Tool],
+    requests: Sequence[Any],
+    *,
+    grammar: bool,
+    verbose: bool,
+    reference: list[Any] | None = None,
+) -> tuple[Call, list[Any]]:
+    """The figures of one model in one mode, and its answers. ``reference``: answers to compare them with."""
     judge = Judge(model, tools)
     agent = Agent(tools, model, grammar=grammar)
     agent.complete("Good morning")  # what is computed once for all requests is not counted
     counts = {"valid": 0, "tools": 0, "arguments": 0}
     tokens = forced = 0
+    answers: list[Any] = []
     writing = seconds = 0.0
     for request in tqdm(requests, desc=f"{model.name}, {'with' if grammar else 'without'} grammar", disable=None):
         agent.reset()
@@ -105,7 +118,8 @@ def measure(model: Model, tools: Sequence[Tool], requests: Sequence[Any], *, gra
         answer = agent.complete(request["query"])
         seconds += time.perf_counter() - started
         calls = answer["function_calls"]
-        begun = agent.tool_format.trigger in answer["text"] or '"name":' in answer["text"]
+        answers.append(calls or answer["text"])
+        begun = agent.tool_format.mark in answer["text"] or '"name":' in answer["text"]
         valid = answer["success"] and all(map(judge.is_valid, calls)) and not (begun and not calls)
         alternatives = request["calls"]
         names = sorted(call["name"] for call in calls)
@@ -123,14 +137,17 @@ def measure(model: Model, tools: Sequence[Tool], requests: Sequence[Any], *, gra
                 f"  {mark:9} {request['query']}\n            {json.dumps(calls) if calls else answer['text'][:200]!r}"
             )
     share = {name: round(100 * count / len(requests), 1) for name, count in counts.items()}
-    return {
+    same = {} if reference is None else {"same": sum(a == b for a, b in zip(answers, reference, strict=True))}
+    row = {
         "model": model.name,
         "grammar": grammar,
         **share,
+        **same,
         "tokens_per_second": round(tokens / writing, 1),
         "forced_share": round(100 * forced / max(tokens, 1), 1),
         "seconds_per_answer": round(seconds / len(requests), 2),
     }
+    return row, answers
 
 
 def main() -> None:
@@ -141,6 +158,7 @@ def main() -> None:
     parser.add_argument("--tools", default=HERE.parent / "examples" / "home.py")
     parser.add_argument("--requests", default=HERE / "data" / "tool_calls.json", type=Path)
     parser.add_argument("--grammar", choices=("on", "off", "both"), default="both")
+    parser.add_argument("--runtime", default="embedded", help=f"some of {', '.join(RUNTIMES)}, with commas between")
     parser.add_argument("--limit", type=int, help="only so many requests")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON lines")
     parser.add_argument("--verbose", action="store_true", help="print what went wrong")
@@ -149,18 +167,36 @@ def main() -> None:
     tools = load_tools(arguments.tools)
     rows = []
     for name in arguments.models.split(","):
-        model = load_model(name)
-        for grammar in {"on": [True], "off": [False], "both": [True, False]}[arguments.grammar]:
-            rows.append(measure(model, tools, requests, grammar=grammar, verbose=arguments.verbose))
-            if arguments.json:
-                print(json.dumps(rows[-1]), flush=True)
+        reference: dict[bool, list[Any]] = {}
+        for runtime in arguments.runtime.split(","):
+            model, speed = RUNTIMES[runtime](name)
+            for grammar in {"on": [True], "off": [False], "both": [True, False]}[arguments.grammar]:
+                row, answers = measure(
+                    model,
+                    tools,
+                    requests,
+                    grammar=grammar,
+                    verbose=arguments.verbose,
+                    reference=reference.get(grammar),
+                )
+                reference.setdefault(grammar, answers)
+                prompt = model.tokenize("Write a story about a lighthouse and its keeper.\n" * 20)
+                rows.append({"runtime": runtime, **row, "own_tokens_per_second": round(speed(prompt), 1)})
+                if arguments.json:
+                    print(json.dumps(rows[-1]), flush=True)
+            del model, speed
     if not arguments.json:
-        print("| model | grammar | valid | right tools | right arguments | tokens/s | s per answer |")
-        print("|---|---|---|---|---|---|---|")
+        print(
+            "| model | runtime | grammar | valid | right tools | right arguments | same answers | tokens/s | "
+            "by itself | s per answer |"
+        )
+        print("|---|---|---|---|---|---|---|---|---|---|")
         for row in rows:
+            same = f"{row['same']} of {len(requests)}" if "same" in row else ""
             print(
-                f"| {row['model']} | {'on' if row['grammar'] else 'off'} | {row['valid']:g} % | {row['tools']:g} % "
-                f"| {row['arguments']:g} % | {row['tokens_per_second']:g} | {row['seconds_per_answer']:g} |"
+                f"| {row['model']} | {row['runtime']} | {'on' if row['grammar'] else 'off'} | {row['valid']:g} % "
+                f"| {row['tools']:g} % | {row['arguments']:g} % | {same} | {row['tokens_per_second']:g} "
+                f"| {row['own_tokens_per_second']:g} | {row['seconds_per_answer']:g} |"
             )
 
 

@@ -114,6 +114,8 @@ class Server:
                 return (503, {"error": {"message": "starting"}}) if times <= 2 else (200, _completion(text))
             case "broken":
                 return 500, {"error": {"message": "a bug"}}
+            case "down":
+                return 502, {"error": {"message": "bad gateway"}}
             case "dropped":
                 return (0, "") if times <= 2 else (200, _completion(text))
             case "gone":

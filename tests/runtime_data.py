@@ -59,10 +59,16 @@ def gguf(name: str) -> str:
 
 
 def snippet(heading: str, **scope: Any) -> dict[str, Any]:
-    """Runs the example under a heading of ``docs/runtimes.md``, behind what all examples share. Returns its names."""
-    text = (Path(__file__).parent.parent / "docs" / "runtimes.md").read_text(encoding="utf-8")
+    """Runs the example under a heading of ``docs/runtimes.md``, behind what all examples share. Returns its names.
+
+    The README shows the same example.
+    """
+    root = Path(__file__).parent.parent
+    text = (root / "docs" / "runtimes.md").read_text(encoding="utf-8")
+    readme = (root / "README.md").read_text(encoding="utf-8")
     shared, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
     section = next(section for section in sections if section.startswith(f"{heading}\n"))
     for block in re.findall(r"```python\n(.*?)```", shared + section, flags=re.DOTALL):
+        assert block in readme, f"the README has another example of {heading}"
         exec(compile(block, f"runtimes.md, {heading}", "exec"), scope)
     return scope

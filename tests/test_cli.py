@@ -174,3 +174,32 @@ def test_models_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_version() -> None:
     result = invoke("--version")
     assert result.exit_code == 0 and result.stdout.startswith("punchcard ")
+
+
+def test_run_executes_coroutine_functions(model: Any, tmp_path: Path) -> None:
+    model('<tool_call>\n{"name": "double", "arguments": {"n": 4}}\n</tool_call>', "It is 8.")
+    path = tmp_path / "tools.py"
+    path.write_text(
+        "import asyncio\nfrom punchcard import tool\n\n@tool\nasync def double(n: int) -> int:\n"
+        '    """Double a number."""\n    await asyncio.sleep(0)\n    return 2 * n\n',
+        encoding="utf-8",
+    )
+    result = invoke("run", "Double 4", "--tools", str(path), "--save", str(tmp_path / "run.json"))
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == ['{"name": "double", "arguments": {"n": 4}}', "  = 8", "It is 8."]
+    saved = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert saved["runs"][0]["turns"][0]["calls"][0]["result"] == 8
+
+
+@pytest.mark.parametrize(("answer", "code", "outcome"), [("y", 0, "  = {"), ("n", 1, "  ! refused: the user said no")])
+def test_run_asks_before_it_executes(model: Any, answer: str, code: int, outcome: str) -> None:
+    model(ANSWER, "Fine.")
+    result = invoke("run", "Dim it", "--tools", str(HOME), "--approve", stdin=answer + "\n")
+    assert result.exit_code == code and result.stdout.splitlines()[1].startswith(outcome)
+    assert "Execute it?" in result.stderr
+
+
+def test_run_out_of_time(model: Any) -> None:
+    model("a long story " * 200)
+    result = invoke("run", "Tell", "--tools", str(HOME), "--max-seconds", "0.01")
+    assert result.exit_code == 1 and "stopped after 0.01 seconds (max_seconds)" in result.stderr

@@ -597,10 +597,11 @@ def test_a_server_that_refuses_everybody_ends_the_run(server: Server, tmp_path: 
         batch.extract(["a"], LENGTH, endpoint=server.url)
 
 
-def test_a_server_that_goes_away_ends_the_run_and_spoils_no_row(server: Server, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["gone", "down", "busy"])
+def test_a_server_that_goes_away_ends_the_run_and_spoils_no_row(server: Server, tmp_path: Path, how: str) -> None:
     path = tmp_path / "out.jsonl"
-    texts = ["fine:1", "fine:2", *(f"gone:{n}" for n in range(30))]
-    asked: dict[str, Any] = {"endpoint": server.url, "out": path, "retries": 0, "concurrency": 2}
+    texts = ["fine:1", "fine:2", *(f"{how}:{n}" for n in range(30))]
+    asked: dict[str, Any] = {"endpoint": server.url, "out": path, "retries": 0, "concurrency": 1}
     with pytest.raises(ModelError, match="does not answer"):
         batch.extract(texts, LENGTH, **asked)
     assert {row["index"] for row in rows_of(path)} == {0, 1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import types
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from punchcard.formats.grammar import Answers, Begun
 from punchcard.formats.parser import OutputParser
 from punchcard.formats.writing import write_calls
 from punchcard.tools import Tool
+from punchcard.turn import Plan, Speaker
 
 EXAMPLES: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).parent / "tool_formats.json").read_text(encoding="utf-8")
@@ -146,6 +148,24 @@ def test_the_example_is_read_alike_wherever_it_is_cut_in_two(name: str) -> None:
     for at in range(len(example["output"])):
         halves = [(example["output"][:at], False), (example["output"][at:], False)]
         assert read(form, halves, **start)[0] == whole, at
+
+
+@pytest.mark.parametrize("marked", [False, True], ids=["text", "tokens"])
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_example_is_read_byte_by_byte_with_its_marks_as_tokens(name: str, marked: bool) -> None:
+    form, example = FORMATS[name], EXAMPLES[name]
+    speech = Speech(form, marked=marked)
+    model: Any = types.SimpleNamespace(
+        name=name, tokenizer_info=speech.info, eos_token_ids=speech.info.eos_token_ids, chat_template=None
+    )
+    speaker = Speaker(model, form)
+    # A mark like "<function" is also how a text may be cut into tokens, so it counts only if it is special.
+    assert speaker.tokens == speech.tokens
+    planned = Plan([], None, speaker.stop_token_ids, speaker, TOOLS, calls=True, **begun(form, example["prefill"]))
+    parser = planned.parser()
+    deltas = parser.feed_all(speech.spell(example["output"])) + parser.finish()
+    assert [call.to_dict() for call in parser.reply.calls] == example["calls"] == told(deltas)
+    assert (parser.reply.text, parser.reply.reasoning) == (example["text"], example["reasoning"])
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -492,6 +512,19 @@ def test_choices() -> None:
     assert speech.admits("Hello.", []) and not speech.admits(one, [])
     assert speech.admits(one, TOOLS[:1]) and not speech.admits(BEGIN + LIGHTS, TOOLS[:1])
     assert speech.admits(one, TOOLS, most_calls=1) and not speech.admits(two, TOOLS, most_calls=1)
+
+
+def test_a_call_in_a_frame_of_the_models_own_is_under_the_grammar_too() -> None:
+    speech = Speech(FORMATS["qwen_json"], marked=True)
+    object = '{"name": "set_lights", "arguments": {"room": "den"}}'
+    for said in (object, f"```json\n{object}\n```", f"<tools>\n{object}\n</tools>", f"{object}\n{object}"):
+        assert speech.admits(said, TOOLS)
+        assert not speech.admits(said.replace("den", 'den", "on": "x'), TOOLS)
+        assert not speech.admits(said, TOOLS, calls="must")
+    # Other objects are text, but for those that begin an answer over several lines.
+    for said in ('{"a": 1}', '```json\n{"a":\n1}\n```', 'So: {\n"a": 1}', '{"name": "put", "arguments": {}}'):
+        assert speech.admits(said, TOOLS)
+    assert not speech.admits('```json\n{\n"a": 1}\n```', TOOLS) and speech.admits('```json\n{\n"a": 1}\n```', [])
 
 
 def test_a_name_that_begins_another() -> None:

@@ -412,6 +412,54 @@ def test_the_first_runner_moves_rows_as_it_likes(vllm: Any, monkeypatch: pytest.
     assert checked > 100
 
 
+@pytest.mark.parametrize(
+    ("kind", "spec", "text"),
+    [
+        ("JSON", json.dumps(WEATHER), '{"city": "Rome", "units": "celsius"}'),
+        ("JSON_OBJECT", "", '{"a": [1]}'),
+        ("REGEX", "a+b", "aab"),
+        ("CHOICE", '["yes", "no"]', "no"),
+        ("GRAMMAR", 'root ::= "a" | "b"', "b"),
+        ("GRAMMAR", 'start: "a" | "b"', "a"),
+        ("STRUCTURAL_TAG", '{"type": "structural_tag", "format": {"type": "const_string", "value": "ok"}}', "ok"),
+    ],
+)
+def test_its_structured_outputs_run_on_punchcard(vllm: Any, monkeypatch: Any, kind: str, spec: str, text: str) -> None:
+    pytest.importorskip("xgrammar", reason="XGrammar, which vLLM imports, is not installed")
+    module = importlib.import_module("vllm.v1.structured_output.backend_xgrammar")
+    types = importlib.import_module("vllm.v1.structured_output.backend_types")
+    for name in ("backend_xgrammar", "utils"):  # put back in the end
+        place = importlib.import_module(f"vllm.v1.structured_output.{name}")
+        monkeypatch.setattr(place, "xgr", place.xgr)
+    monkeypatch.setenv("PUNCHCARD_VLLM_STRUCTURED_OUTPUTS", "1")
+    plugin.plugin()
+    assert module.xgr.__name__ == "punchcard.compat.xgrammar"
+    options = SimpleNamespace(disable_any_whitespace=False)
+    model = SimpleNamespace(hf_config=SimpleNamespace(model_type="llama"))
+    speculative = SimpleNamespace(num_speculative_tokens=2)
+    config = SimpleNamespace(structured_outputs_config=options, model_config=model, speculative_config=speculative)
+    backend = module.XgrammarBackend(config, _letters(), 128)
+    grammar = backend.compile_grammar(getattr(types.StructuredOutputOptions, kind), spec)
+    tokens = list(text.encode())
+    assert grammar.validate_tokens(tokens) == tokens
+    assert grammar.accept_tokens("r", tokens) and not grammar.is_terminated()
+    bitmask = backend.allocate_token_bitmask(2)
+    grammar.fill_bitmask(bitmask, 1)
+    assert bitmask[1, 0] & 1  # the end may come
+    assert grammar.accept_tokens("r", [0]) and grammar.is_terminated()
+    grammar.rollback(2)
+    assert grammar.accept_tokens("r", tokens[-1:]) and not grammar.is_terminated()
+
+
+def _letters() -> Any:
+    """A tokenizer of transformers for ASCII, each character a token, 0 the end."""
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    from tokenizers import Tokenizer, models
+
+    tokenizer = Tokenizer(models.BPE({"</s>": 0, **{chr(i): i for i in range(1, 128)}}, []))
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>")
+
+
 def _more_of(batch_class: Any) -> dict[str, Any]:
     """Arguments that some versions of the batch want besides."""
     import inspect

@@ -244,3 +244,15 @@ def test_content_in_parts_is_read_and_what_is_no_text_is_refused() -> None:
 def test_every_family_has_a_prompt_without_a_template(name: str) -> None:
     text = render_prompt(FORMATS[name], None, HISTORY, [LIGHTS])
     assert "set_lights" in text and "Dim it" in text and "done" in text and "{tools}" not in text
+
+
+def test_without_tools_what_looks_like_a_call_is_the_answer() -> None:
+    answer = Grammar.from_json_schema({"type": "object", "properties": {"name": {}, "parameters": {}}})
+    said = '{"name": "Bob", "parameters": {"a": 1}}'
+    for form in ("llama3_json", "qwen_json", "xlam"):
+        model = FakeModel(speaker(said))
+        reply = StepChat(model, form).respond(Request(USER, answer=answer))
+        assert reply.text == said and reply.calls == []
+    model = FakeModel(speaker(CALL))
+    reply = StepChat(model).respond(Request(USER, [LIGHTS], tool_choice="none", constrained=False))
+    assert reply.calls == [] and "set_lights" in reply.text

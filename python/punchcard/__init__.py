@@ -13,11 +13,15 @@ if TYPE_CHECKING:
     from punchcard._core import CompiledGrammar as CompiledGrammar
     from punchcard._core import GrammarMatcher as GrammarMatcher
     from punchcard.agent import Agent as Agent
+    from punchcard.agent.hooks import Refusal as Refusal
+    from punchcard.agent.replay import ReplayTools as ReplayTools
+    from punchcard.agent.transcript import Transcript as Transcript
     from punchcard.batch_matcher import BatchMatcher as BatchMatcher
     from punchcard.bitmask import allocate_token_bitmask as allocate_token_bitmask
     from punchcard.bitmask import apply_token_bitmask_inplace as apply_token_bitmask_inplace
     from punchcard.bitmask import reset_token_bitmask as reset_token_bitmask
     from punchcard.bitmask import token_bitmask_shape as token_bitmask_shape
+    from punchcard.chat import Call as Call
     from punchcard.compiler import GrammarCompiler as GrammarCompiler
     from punchcard.errors import BudgetError as BudgetError
     from punchcard.errors import GrammarError as GrammarError
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from punchcard.fields import Field as Field
     from punchcard.grammar import Grammar as Grammar
     from punchcard.limits import Limits as Limits
+    from punchcard.mcp import MCPTools as MCPTools
     from punchcard.retrieval import ToolIndex as ToolIndex
     from punchcard.schemas import build_schema as build_schema
     from punchcard.schemas import pydantic_schema as pydantic_schema
@@ -47,6 +52,7 @@ _EXPORTS = {
     "Agent": "punchcard.agent",
     "BatchMatcher": "punchcard.batch_matcher",
     "BudgetError": "punchcard.errors",
+    "Call": "punchcard.chat",
     "CompiledGrammar": "punchcard._core",
     "Extractor": "punchcard.extraction",
     "Field": "punchcard.fields",
@@ -57,12 +63,16 @@ _EXPORTS = {
     "InvalidSchemaError": "punchcard.errors",
     "LimitError": "punchcard.errors",
     "Limits": "punchcard.limits",
+    "MCPTools": "punchcard.mcp",
     "MatcherError": "punchcard.errors",
     "PunchcardError": "punchcard.errors",
+    "Refusal": "punchcard.agent.hooks",
+    "ReplayTools": "punchcard.agent.replay",
     "StructuralTag": "punchcard.tags",
     "TokenizerInfo": "punchcard.tokenizers.info",
     "Tool": "punchcard.tools",
     "ToolIndex": "punchcard.retrieval",
+    "Transcript": "punchcard.agent.transcript",
     "UnsatisfiableSchemaError": "punchcard.errors",
     "UnsupportedSchemaError": "punchcard.errors",
     "allocate_token_bitmask": "punchcard.bitmask",

@@ -15,6 +15,8 @@ from punchcard.stopping import StopTexts
 from punchcard.tools import Tool
 from punchcard.turn import Plan, Speaker, plan
 
+_GREEDY = Sampling()
+
 
 def as_chat(model: str | os.PathLike[str] | Model | Chat | None, tool_format: str | None = None) -> Chat:
     """A chat over a model by name or path, over the default one, or over a `Model`; a `Chat` is returned as it is.
@@ -41,7 +43,7 @@ class StepChat:
     def respond(
         self,
         request: Request,
-        sampling: Sampling | None = None,
+        sampling: Sampling = _GREEDY,
         *,
         on_delta: Callable[[Delta], None] | None = None,
         sampler: Sampler | None = None,
@@ -58,7 +60,6 @@ class StepChat:
 
         Raises what `plan` raises, and `ContextLengthError` if the prompt leaves no room. Ctrl-C raises `Interrupted`.
         """
-        sampling = sampling or Sampling()
         planned = plan(self.model, request, self.tool_format, focus=focus, **variables)
         decoder = Decoder(
             self.model,

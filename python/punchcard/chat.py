@@ -146,7 +146,7 @@ class Chat(Protocol):
     name: str
 
     def respond(
-        self, request: Request, sampling: Sampling | None = None, *, on_delta: Callable[[Delta], None] | None = None
+        self, request: Request, sampling: Sampling = ..., *, on_delta: Callable[[Delta], None] | None = None
     ) -> Reply:
         """The answer to ``request``; ``on_delta`` is told of each piece of it.
 

@@ -6,6 +6,7 @@
 
 A `Tool` is still the function (calling it calls the function), and knows besides its name, its description and the JSON
 Schema of its arguments. It can also be a mere description, from an OpenAI-style definition; then it cannot be called.
+The function may be a coroutine function: `Tool.acall` awaits it, `Tool.call` runs it to its end.
 """
 
 from __future__ import annotations
@@ -102,11 +103,50 @@ class Tool:
         inner = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return {"type": "function", "function": inner}
 
-    def call(self, arguments: Mapping[str, Any] | str) -> Any:
+    @property
+    def executes(self) -> bool:
+        """Whether the tool can be called; a mere description is left to the caller."""
+        return self.function is not None
+
+    @property
+    def is_coroutine(self) -> bool:
+        """Whether the function is a coroutine function."""
+        from punchcard.waiting import is_coroutine_function
+
+        return is_coroutine_function(self.function)
+
+    def call(self, arguments: Mapping[str, Any] | str, *, timeout: float | None = None) -> Any:
         """Calls the function with JSON arguments (plain data or text), converted to the types that it declares.
 
-        Raises `ToolError` if the arguments do not fit; what the function raises is not caught.
+        A coroutine function is run to its end, in an event loop of its own; after ``timeout`` seconds it is cancelled,
+        and `TimeoutError` raised. A plain function cannot be interrupted.
+
+        Raises `ToolError` if the arguments do not fit, or for a coroutine function where an event loop is running; what
+        the function raises is not caught.
         """
+        result = self._called(arguments)
+        if not inspect.isawaitable(result):
+            return result
+        from punchcard.waiting import loop_is_running, to_end
+
+        if loop_is_running():
+            if inspect.iscoroutine(result):
+                result.close()
+            raise ToolError(
+                f"{self.name} is a coroutine function, and an event loop is running already",
+                hint="Await `acall` of the tool, or `arun` of the agent",
+                tool=self.name,
+            )
+        return to_end(result, timeout)
+
+    async def acall(self, arguments: Mapping[str, Any] | str) -> Any:
+        """Calls the function as `call` does, and lets others work meanwhile: a coroutine function is awaited, any other
+        called in a thread. Where the caller is cancelled, so is the coroutine; a thread is left behind."""
+        from punchcard.waiting import awaited, in_thread
+
+        return await awaited(self._called(arguments) if self.is_coroutine else await in_thread(self._called, arguments))
+
+    def _called(self, arguments: Mapping[str, Any] | str) -> Any:
         if self.function is None:
             raise ToolError(
                 f"{self.name} cannot be called: it is a definition without a function",

@@ -104,6 +104,7 @@ class Plan:
         prompt: the token ids before the answer.
         grammar: what the answer may be; `None` where it may be anything.
         stop_token_ids: tokens that end it.
+        tools: those of the request; ``calls``: whether the answer may have calls.
         left_out: tools that cannot be offered, and why (see `Request.skip_tools`).
         speaker: the vocabulary as the grammar sees it.
     """
@@ -113,6 +114,7 @@ class Plan:
     stop_token_ids: frozenset[int]
     speaker: Speaker
     tools: Sequence[Tool] = ()
+    calls: bool = False
     left_out: dict[str, PunchcardError] = field(default_factory=dict)
     begun: Begun = "nothing"
     prefilled: bool = False
@@ -165,7 +167,17 @@ def plan(
             thoughts=_thoughts(speaker, request.reasoning),
         )
         grammar = _compiled(speaker, answers)
-    return Plan(prompt, grammar, speaker.stop_token_ids, speaker, request.tools, left_out, begun, prefilled)
+    return Plan(
+        prompt,
+        grammar,
+        speaker.stop_token_ids,
+        speaker,
+        request.tools,
+        bool(callable_tools),
+        left_out,
+        begun,
+        prefilled,
+    )
 
 
 def _allowed(request: Request) -> list[Tool]:
@@ -238,6 +250,7 @@ class TurnParser:
             tokens=plan.speaker.tokens,
             begun=plan.begun,
             prefilled=plan.prefilled,
+            calls=plan.calls,
         )
         self._pieces = plan.speaker.info.tokens
         self._special = frozenset(plan.speaker.info.special_token_ids)

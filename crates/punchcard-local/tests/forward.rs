@@ -258,7 +258,7 @@ fn sequences_of_a_batch_do_not_see_each_other() {
         let mut sequences: Vec<_> = texts.iter().map(|_| model.sequence()).collect();
         let mut read: Vec<Vec<u32>> = vec![Vec::new(); texts.len()];
         let next = |text: &[u32], i: usize| -> Vec<Vec<u32>> {
-            vec![text.to_vec(), vec![i as u32], if i % 2 == 0 { vec![9; 20] } else { vec![7] }]
+            vec![text.to_vec(), vec![i as u32], if i.is_multiple_of(2) { vec![9; 20] } else { vec![7] }]
         };
         for step in 0..3 {
             let new: Vec<Vec<u32>> =

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # The longest pause that the openai package makes between two tries, in seconds.
 _LONGEST_PAUSE = 60.0
+# What a gateway says when there is nobody behind it.
+_NOBODY_BEHIND = (502, 503, 504)
 # So many documents in a row for which the server could not be had, at least, and it counts as gone.
 _GONE = 8
 
@@ -127,7 +129,9 @@ def _answers(tasks: Iterator[Task], loop: _EventLoop, requests: _Requests, endpo
         if not pending:
             break
         done, pending = wait(pending, return_when=FIRST_COMPLETED)
-        for outcome in sorted((future.result() for future in done), key=lambda outcome: outcome.index):
+        # What ends the run comes last, so that no answer is lost to it.
+        for future in sorted(done, key=lambda future: future.exception() is not None):
+            outcome = future.result()
             if isinstance(outcome, Answer):
                 answered = True
                 yield outcome
@@ -148,10 +152,6 @@ class _Unreachable:
 
     answer: Answer
     cause: Exception
-
-    @property
-    def index(self) -> int:
-        return self.answer.index
 
     def error(self, endpoint: Endpoint) -> ModelError:
         return ModelError(f"{endpoint.url} does not answer: {_said(self.cause)}", hint="Is the server up, and at ease?")
@@ -191,7 +191,9 @@ class _Requests:
         except (openai.APIConnectionError, openai.RateLimitError) as error:
             return _Unreachable(Answer(task.index, _failure(error)), error)
         except openai.OpenAIError as error:
-            return Answer(task.index, _failure(error))
+            failed = Answer(task.index, _failure(error))
+            nobody = getattr(error, "status_code", None) in _NOBODY_BEHIND
+            return _Unreachable(failed, error) if nobody else failed
         except asyncio.TimeoutError:
             return Answer(task.index, Failure("TimeoutError", f"There was no answer within {deadline:g} seconds"))
         except Exception as error:  # whatever a strange answer leads to

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from pydantic_core import to_jsonable_python
 
 from punchcard.cli.options import given, model_option, sampling_options
+
+if TYPE_CHECKING:
+    from punchcard.agent.hooks import Refusal
+    from punchcard.chat import Call
 
 
 @click.command()
@@ -26,6 +30,14 @@ from punchcard.cli.options import given, model_option, sampling_options
 @click.option("--system", metavar="TEXT", help="Words for the system turn.")
 @click.option("--no-grammar", is_flag=True, help="Let the model write as it likes, for comparison.")
 @click.option("--max-steps", type=click.IntRange(min=1), default=8, show_default=True, help="Most turns of the model.")
+@click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), help="Most time for everything.")
+@click.option("--approve", is_flag=True, help="Ask before each call is executed.")
+@click.option(
+    "--save",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.json",
+    help="Write what happened to a file: answers, calls, results, times.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as one JSON object.")
 @sampling_options
 def run(
@@ -35,6 +47,9 @@ def run(
     system: str | None,
     no_grammar: bool,
     max_steps: int,
+    max_seconds: float | None,
+    approve: bool,
+    save: Path | None,
     as_json: bool,
     max_new_tokens: int | None,
     **sampling: Any,
@@ -46,8 +61,13 @@ def run(
     from punchcard.agent import Agent
     from punchcard.toolfiles import load_tools
 
-    agent = Agent(load_tools(tool_file), model, system, not no_grammar, **given(**sampling))
-    result = agent.run(query, max_steps=max_steps, **given(max_new_tokens=max_new_tokens))
+    hook = _approved if approve else None
+    agent = Agent(load_tools(tool_file), model, system, not no_grammar, before_call=hook, **given(**sampling))
+    try:
+        result = agent.run(query, max_steps, max_seconds=max_seconds, **given(max_new_tokens=max_new_tokens))
+    finally:
+        if save is not None:
+            agent.transcript.save(save)
     result = to_jsonable_python(result, fallback=str)
     if as_json:
         click.echo(json.dumps(result, ensure_ascii=False))
@@ -56,6 +76,14 @@ def run(
     if not result["success"]:
         click.echo(f"punchcard: error: {result['error']}", err=True)
         raise click.exceptions.Exit(1)
+
+
+def _approved(call: Call) -> Refusal | None:
+    """Asks the user about a call."""
+    from punchcard.agent.hooks import Refusal
+
+    click.echo(json.dumps(call.to_dict(), ensure_ascii=False), err=True)
+    return None if click.confirm("Execute it?", err=True) else Refusal("the user said no")
 
 
 def _print(result: dict[str, Any]) -> None:

@@ -40,6 +40,7 @@ class OutputParser:
 
     ``tools``: those of the request, for the types of their arguments; ``tokens``: the markers that come as tokens, by
     `feed` with ``special=True``. Without any, marks are found in text. ``begun``, ``prefilled``: see `Answers`.
+    ``calls``: there may be calls; otherwise what looks like one is text.
 
     Attributes:
         reply: what was read so far; complete when `finish` was called.
@@ -53,8 +54,10 @@ class OutputParser:
         tokens: Collection[str] = (),
         begun: Begun = "nothing",
         prefilled: bool = False,
+        calls: bool = True,
     ) -> None:
         self.reply = Reply()
+        self._may_call = calls
         self._format = tool_format
         self._tools = {tool.name: tool for tool in tools}
         marks = tuple(marker for marker in tool_format.markers if marker in tokens)
@@ -114,7 +117,7 @@ class OutputParser:
             if found is None:
                 yield from self._part("text", None)
             elif found.lastgroup in ("calls", "drifted"):
-                if not (yield from self._calls(drifted=found.lastgroup == "drifted")):
+                if not (self._may_call and (yield from self._calls(drifted=found.lastgroup == "drifted"))):
                     self._say("text", source.read(1))
                     yield from self._part("text", None)
             else:

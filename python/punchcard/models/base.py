@@ -237,9 +237,11 @@ class CachedModel(ABC):
 
     def tokenize(self, text: str, *, parse_special: bool = False) -> list[int]:
         """The ids of ``text``; special tokens are recognised only where ``parse_special``."""
+        if not text:
+            return []
         text = text.encode("utf-8", "replace").decode()
         ids = self._encode(text, parse_special)
-        if text and self.tokenizer_info.decode(ids[:1])[:1] == b" " != text[:1].encode():
+        if self.tokenizer_info.decode(ids[:1])[:1] == b" " != text[:1].encode():
             # Tokenizers of SentencePiece put a space before a text, but not behind a line break.
             line_break = self._encode("\n", parse_special)
             both = self._encode("\n" + text, parse_special)

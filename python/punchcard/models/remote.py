@@ -336,7 +336,7 @@ class _Answer:
         if not cut:
             self._check_end()
         finish: Literal["stop", "calls", "length"] = "length" if cut else "calls" if calls else "stop"
-        return Reply(self._text, self._reasoning, calls, finish, statistics=self._statistics)
+        return Reply(self._text, self._reasoning, calls, finish=finish, statistics=self._statistics)
 
     def _check_end(self) -> None:
         request = self._request

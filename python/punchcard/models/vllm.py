@@ -16,6 +16,7 @@ import base64
 import functools
 import json
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -317,6 +318,31 @@ class SlotRows:
             if begin + len(answer) < total:
                 answer += state.all_token_ids.gpu[slot, begin + len(answer) : total].tolist()
             self._requests[slot].advance()
+
+
+def replace_xgrammar() -> None:
+    """Puts Punchcard in the place of XGrammar in vLLM's own structured outputs, in this process.
+
+    ``response_format``, ``structured_outputs`` and strict tools stay as they are; vLLM's backend ``xgrammar``, the
+    default, then runs on `punchcard.compat.xgrammar`. XGrammar stays installed: other parts of vLLM import it.
+    """
+    from vllm.v1.structured_output import backend_xgrammar, utils
+
+    from punchcard.compat import xgrammar
+
+    for module in (backend_xgrammar, utils):
+        if not hasattr(module, "xgr"):
+            raise PunchcardError(
+                f"{module.__name__} has no xgr to replace", hint="This version of vLLM is not known; use PROCESSOR"
+            )
+        module.xgr = xgrammar
+
+
+def plugin() -> None:
+    """What vLLM calls in each of its processes: `replace_xgrammar`, if the environment has
+    ``PUNCHCARD_VLLM_STRUCTURED_OUTPUTS=1``, else nothing."""
+    if os.environ.get("PUNCHCARD_VLLM_STRUCTURED_OUTPUTS", "0") not in ("", "0"):
+        replace_xgrammar()
 
 
 def _processor_class() -> type:

@@ -257,7 +257,7 @@ FORMATS = (
             "<|tool_call:end|>",
             "<|calls|>",
         ),
-        stop=("<|calls|>", "<|end|>"),
+        stop=("<|calls|>",),
         unsure="what stands before an answer in words",
         detection=Detection(
             template=(("<|tool_call:begin|>",),), tokens=("<|tool_call:begin|>",), names=("solar-open",)

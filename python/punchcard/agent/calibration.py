@@ -13,7 +13,7 @@ the average request does, and none is called.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +51,12 @@ class Calibration:
         self._key: list[int] = []
         self._baseline: NDArray[np.float64] | None = None
 
-    def choose(self, messages: Sequence[Message]) -> tuple[Tool | None, Statistics]:
+    def choose(
+        self, messages: Sequence[Message], *, check: Callable[[], None] = lambda: None
+    ) -> tuple[Tool | None, Statistics]:
         """The tool that the last of ``messages`` asks for, if any, and what it took to choose it.
+
+        ``check`` is called before each of the prompts that are computed; what it raises ends the choice.
 
         Raises `ContextLengthError` if the messages are too long for the model.
         """
@@ -61,8 +65,13 @@ class Calibration:
         if self._baseline is None or self._key != key:
             requests = [request for request, _, _ in survey(self._tools)]
             requests += _SMALL_TALK[: max(_FEWEST - len(requests), 0)]
-            self._baseline = np.mean([self._scores(messages, words, statistics) for words in requests], axis=0)
+            scored = []
+            for words in requests:
+                check()
+                scored.append(self._scores(messages, words, statistics))
+            self._baseline = np.mean(scored, axis=0)
             self._key = key
+        check()
         words = str(messages[-1]["content"])
         scores = self._scores(messages, words, statistics, self._baseline) - self._baseline
         best = int(np.argmax(scores))
