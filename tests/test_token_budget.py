@@ -484,3 +484,24 @@ def test_free_member_names_cost_little() -> None:
     assert matcher.accept_string('{"some na')
     assert sampling().mask(matcher).sum() > 100_000
     assert compiled.memory_size_bytes < 30_000_000
+
+
+@pytest.mark.parametrize("whitespace", ["none", "bounded", "any", "after_separators", 4])
+def test_every_way_to_space_json_has_completions_at_every_place(whitespace: Any) -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "a, b": {"type": "string", "minLength": 1},
+            "c": {"type": "array", "items": {"type": "integer", "minimum": 10}, "minItems": 2},
+            "d": {"type": "object", "properties": {"e": {"type": "boolean"}}, "required": ["e"]},
+        },
+        "required": ["a, b", "c", "d"],
+    }
+    info = TokenizerInfo.from_vocab([*(bytes([i]) for i in range(256)), b"</s>"], eos_token_ids=[256])
+    compiled = GrammarCompiler(info).compile_json_schema(schema, whitespace=whitespace)
+    whole = GrammarMatcher(compiled).find_completion()
+    for at in range(len(whole) + 1):
+        matcher = GrammarMatcher(compiled, token_budget=300)
+        assert matcher.accept_string(whole[:at])
+        rest = matcher.find_completion()
+        assert matcher.accept_string(rest) and matcher.is_accepting(), (whole[:at], rest)

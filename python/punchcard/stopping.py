@@ -43,7 +43,12 @@ class StopTexts:
     def finish(self, deltas: list[Delta]) -> list[Delta]:
         """The last deltas, with what was held back."""
         passed = self.pass_on(deltas)
-        return passed if self.found else passed + self._released(len(self._held))
+        if self.found or self._pattern is None:
+            return passed
+        # What may have been the beginning of a long one may hold a shorter one.
+        match = self._pattern.search(self._held)
+        self.found = match is not None
+        return passed + self._released(len(self._held) if match is None else match.start())
 
     def cut(self, reply: Reply) -> None:
         """Takes the stop text, and what came after it, off a reply."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -14,7 +13,6 @@ from punchcard.compiler import GrammarCompiler
 from punchcard.grammar import Grammar
 from punchcard.limits import Limits
 from punchcard.server.batching import BatchModel
-from punchcard.turn import Plan as TurnPlan
 from punchcard.turn import Speaker, plan
 
 
@@ -61,8 +59,7 @@ def make_plan(model: BatchModel, asked: Request | Completion) -> Plan:
     Raises `PunchcardError` if the request cannot be met.
     """
     if isinstance(asked, Request):
-        planned = plan(model, asked)
-        return planned if asked.tools and asked.tool_choice != "none" else _WithoutCalls(planned)
+        return plan(model, asked)
     prompt = asked.prompt
     if isinstance(prompt, str):
         # An empty text is no beginning: there are no logits after nothing.
@@ -71,47 +68,6 @@ def make_plan(model: BatchModel, asked: Request | Completion) -> Plan:
     speaker = Speaker.of(model)
     compiled = None if asked.answer is None else speaker.compiler.compile(asked.answer)
     return _TextPlan(list(prompt), compiled, speaker.stop_token_ids, speaker.info.tokens)
-
-
-class _WithoutCalls:
-    """A plan for an answer that may not call anything. A model that has seen calls may write one all the same."""
-
-    def __init__(self, planned: TurnPlan) -> None:
-        self._planned = planned
-        self.prompt = planned.prompt
-        self.grammar = planned.grammar
-        self.stop_token_ids = planned.stop_token_ids
-
-    def parser(self) -> Parser:
-        return _WordsOnly(self._planned.parser())
-
-
-class _WordsOnly:
-    """Tells calls as text."""
-
-    def __init__(self, parser: Parser) -> None:
-        self._parser = parser
-        self._open = False
-        self.reply = Reply()
-        self.repeated = False
-
-    def feed(self, token_id: int) -> list[Delta]:
-        return [self._words(delta) for delta in self._parser.feed(token_id)]
-
-    def finish(self, ended: Literal["stop", "length"]) -> list[Delta]:
-        deltas = [self._words(delta) for delta in self._parser.finish(ended)]
-        self.reply.finish = ended
-        return [*deltas, Delta("text", "}")] if self._open else deltas
-
-    def _words(self, delta: Delta) -> Delta:
-        if delta.kind not in ("call", "arguments"):
-            return delta
-        text = delta.text
-        if delta.kind == "call":
-            begun = "}\n" if self._open else ""
-            text = f'{begun}{{"name": {json.dumps(delta.text)}, "arguments": '
-            self._open = True
-        return Delta("text", text)
 
 
 @dataclass(frozen=True)

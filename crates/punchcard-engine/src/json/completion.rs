@@ -48,11 +48,38 @@ impl Machine {
                     _ => self.algebra.array_rest(state)?.map(|rest| continued(rest, phase, "]")),
                 },
             };
-            let Some(piece) = piece else { return Ok(None) };
+            let Some(piece) = piece.map(|piece| self.spaced(reading.frame, piece)) else { return Ok(None) };
             let Some(next) = self.follow(reading, &piece)? else { return Ok(None) };
             out.extend(piece);
             reading = next;
         }
+    }
+
+    /// A piece with the white space that the spelling asks for: before it, and behind each comma and colon in it.
+    fn spaced(&self, frame: Frame, piece: Vec<u8>) -> Vec<u8> {
+        if matches!(frame, Frame::Text { .. } | Frame::Key { .. } | Frame::Scalar { .. }) {
+            return piece;
+        }
+        let piece = self.separated(piece);
+        if self.algebra.languages.is_nullable(frame.space()) { piece } else { [b" ".as_slice(), &piece].concat() }
+    }
+
+    fn separated(&self, piece: Vec<u8>) -> Vec<u8> {
+        if self.algebra.languages.is_nullable(self.spelling.after_separator) {
+            return piece;
+        }
+        let (mut out, mut in_string, mut escaped) = (Vec::with_capacity(piece.len()), false, false);
+        for byte in piece {
+            out.push(byte);
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' if in_string => escaped = true,
+                b'"' => in_string = !in_string,
+                b',' | b':' if !in_string => out.push(b' '),
+                _ => {}
+            }
+        }
+        out
     }
 
     /// The reading after a piece that completes its innermost frame; of several, one with the least left to do.

@@ -115,7 +115,7 @@ impl Frame {
     }
 
     /// What is left of the white space that may stand here.
-    fn space(&self) -> Language {
+    pub(super) fn space(&self) -> Language {
         match *self {
             Frame::End { space }
             | Frame::Value { space, .. }
