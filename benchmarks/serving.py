@@ -8,6 +8,7 @@ Modes:
 - tools: the 40 requests in ``data/tool_calls.json`` over the tools of ``examples/home.py``, ``tool_choice="required"``;
 - auto: the same, but the model may answer in words;
 - json: the same requests, answered under a JSON Schema;
+- free: as auto, asked of a server that enforces nothing (``--no-grammar``);
 - text: the same requests, answered in at most 48 tokens of words, without any constraint.
 
 Printed, and written to ``results/serving.json``: requests and tokens a second, p50 and p99 of the latency (seconds) and
@@ -37,7 +38,7 @@ import numpy as np
 from punchcard import load_tools
 
 HERE = Path(__file__).parent
-MODES = ("tools", "auto", "json", "text")
+MODES = ("tools", "auto", "free", "json", "text")
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -138,7 +139,7 @@ class Clients:
         figures.latencies.append(time.perf_counter() - started)
         if first is not None:
             figures.first_tokens.append(first)
-        if mode in ("tools", "auto"):
+        if mode in ("tools", "auto", "free"):
             figures.judged += 1
             wanted = [sorted(call["name"] for call in calls) for calls in request["calls"]] or [[]]
             figures.right += sorted(names) in wanted
@@ -152,7 +153,7 @@ class Clients:
             "stream": True,
             "stream_options": {"include_usage": True},
         }
-        if mode in ("tools", "auto"):
+        if mode in ("tools", "auto", "free"):
             body["tools"] = self._tools
             body["tool_choice"] = "required" if mode == "tools" else "auto"
         if mode == "json":
@@ -160,13 +161,14 @@ class Clients:
         return body
 
 
-def start(model: str, slots: int) -> tuple[subprocess.Popen[bytes], str]:
+def start(model: str, slots: int, *, grammar: bool = True) -> tuple[subprocess.Popen[bytes], str]:
     """Starts a server, and waits until it serves."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-c", "from punchcard.cli import main; main()", "serve", "--model", model]
     command += ["--port", str(port), "--slots", str(slots), "--log-level", "warning"]
+    command += [] if grammar else ["--no-grammar"]
     process = subprocess.Popen(command)
     for _ in range(1200):
         if process.poll() is not None:
@@ -192,15 +194,14 @@ def main() -> None:
     parser.add_argument("--key", default=os.environ.get("PUNCHCARD_API_KEY"))
     parser.add_argument("--output", type=Path, default=HERE / "results" / "serving.json")
     options = parser.parse_args()
-    process = None
-    url = options.url
-    if url is None:
-        process, url = start(options.model, options.slots)
     rows = []
-    try:
-        asked = Clients(url, options.model, options.key)
-        print("mode   clients  req/s  tok/s    p50    p99  first  right  errors")
-        for mode in options.mode:
+    print("mode   clients  req/s  tok/s    p50    p99  first  right  errors")
+    for mode in options.mode:
+        process, url = None, options.url
+        if url is None:
+            process, url = start(options.model, options.slots, grammar=mode != "free")
+        try:
+            asked = Clients(url, options.model, options.key)
             for clients in options.clients:
                 row = asyncio.run(asked.run(mode, clients, options.seconds)).row()
                 rows.append({"model": options.model, "mode": mode, "clients": clients, **row})
@@ -211,10 +212,10 @@ def main() -> None:
                     f"{row['errors'] or 'none'}",
                     flush=True,
                 )
-    finally:
-        if process is not None:
-            process.terminate()
-            process.wait(30)
+        finally:
+            if process is not None:
+                process.terminate()
+                process.wait(30)
     machine = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()}
     document = {"machine": machine, "slots": options.slots, "seconds": options.seconds, "rows": rows}
     options.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

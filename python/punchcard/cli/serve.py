@@ -29,6 +29,7 @@ _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 @click.option("--compile-threads", type=click.IntRange(min=1), help="Grammars compiled at once. Default: 2.")
 @click.option("--prompt-chunk", type=click.IntRange(min=1), help="Prompt tokens read in one step. Default: 64.")
 @click.option("--default-temperature", type=click.FloatRange(0, 2), help="Where a request names none. Default: 1.")
+@click.option("--no-grammar", "grammar", flag_value=False, default=None, help="Enforce nothing, for comparison.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of the model. Default: the physical cores.")
 @click.option("--log-level", type=click.Choice(["warning", "info", "debug"]), default="info", show_default=True)
 def serve(model: str | None, host: str, port: int, threads: int | None, log_level: str, **options: Any) -> None:

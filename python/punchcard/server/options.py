@@ -39,6 +39,8 @@ class ServerOptions:
     compile_threads: int = 2
     #: Tokens of prompts that are read in one step, by all requests together.
     prompt_chunk: int = 64
+    #: Calls and answers are written under grammars. Without, they are what the model likes: for comparison only.
+    grammar: bool = True
     #: The temperature where a request names none; 1 as in OpenAI's API.
     default_temperature: float = 1.0
     #: What one grammar may cost.
@@ -49,5 +51,7 @@ class ServerOptions:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if isinstance(value, (int, float)) and value < 1 and name != "default_temperature":
+            if name in ("default_temperature", "grammar"):
+                continue
+            if isinstance(value, (int, float)) and value < 1:
                 raise PunchcardError(f"{name} is {value}; it must be at least 1")

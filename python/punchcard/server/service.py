@@ -262,7 +262,7 @@ class Service:
     ) -> tuple[list[int], list[Writer]]:
         """In a thread of its own: the prompt, and a writer for each answer."""
         try:
-            plan = make_plan(self.model, asked)
+            plan = make_plan(self.model, asked, grammar=self.options.grammar)
         except ContextLengthError:
             raise
         except ModelError as error:
