@@ -39,7 +39,7 @@ def test_what_is_not_covered_says_so() -> None:
 
 
 def test_an_agent_calls_the_tool() -> None:
-    call = '<tool_call>\n{"name":"set_lights","arguments":{"room":"kitchen","brightness":10}}\n</tool_call>'
+    call = '<tool_call>\n{"name": "set_lights", "arguments": {"room": "kitchen", "brightness": 10}}\n</tool_call>'
     agent = needle.Needle(tools=[set_lights], model=FakeModel(speaker(call, "Done.")))
     result = agent.run("Dim the kitchen lights to 10%")
     assert result["results"][0]["result"] == {"room": "kitchen", "brightness": 10}
