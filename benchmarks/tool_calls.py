@@ -6,7 +6,8 @@
 Each of the 40 requests in ``data/tool_calls.json`` is answered by one turn of the model, over the tools of
 ``examples/home.py``, greedily. Printed for each model, with the grammar and without:
 
-- valid: answers whose calls all name a tool and fit its schema (one that begins a call and garbles it is invalid);
+- valid: answers whose calls all name a tool and fit its schema (one that begins a call of a tool and garbles it is
+  invalid; a call of a function that there is not is text);
 - tools: answers that call just the tools that were expected, or none where none serves;
 - arguments: those of them whose arguments are also among the expected ones, defaults filled in;
 - tokens/s of generation, forced tokens included, and seconds for each answer, from request to last token.
@@ -119,7 +120,7 @@ def measure(
         seconds += time.perf_counter() - started
         calls = answer["function_calls"]
         answers.append(calls or answer["text"])
-        begun = agent.tool_format.mark in answer["text"] or '"name":' in answer["text"]
+        begun = agent.tool_format.mark in answer["text"] or any(f'"{tool.name}"' in answer["text"] for tool in tools)
         valid = answer["success"] and all(map(judge.is_valid, calls)) and not (begun and not calls)
         alternatives = request["calls"]
         names = sorted(call["name"] for call in calls)
