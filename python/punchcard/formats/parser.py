@@ -190,7 +190,6 @@ class OutputParser:
                 source.restore()
                 break
             some, opening = True, following
-            self._space = ""
             if (yield from source.accept(end)) is not None:
                 break
         else:
@@ -214,6 +213,7 @@ class OutputParser:
             return self._broken()
         self._open = None
         self._source.recall()
+        self._space = ""
         self.reply.calls.append(call)
         yield from self._source.accept(self._patterns.call_ends)
         return True
@@ -224,7 +224,7 @@ class OutputParser:
             return False
         begun, self._open = self._open, None
         written = self._source.recall()
-        if self._source.closed and self._source.at_end:
+        if self._source.closed and not self._source.rest.strip():
             self.reply.partial = begun
         else:
             self._say("text", written)
