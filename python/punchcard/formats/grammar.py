@@ -115,7 +115,7 @@ class Answers:
         frame = form.preamble or (form.text[0] if form.text else None)
         found: list[Expr] = []
         if frame is not None and frame.end:
-            words = sequence(self._up_to(frame.end), alone, closing)
+            words = sequence(self._up_to(frame.end, self._textual_triggers), alone, closing)
             found.append(words if self.begun == "text" else sequence(self._literal(frame.begin), words))
         if self.begun != "text":
             if form.text and not form.bare:

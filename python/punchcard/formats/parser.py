@@ -117,7 +117,7 @@ class OutputParser:
             if found is None:
                 yield from self._part("text", None)
             elif found.lastgroup in ("calls", "drifted"):
-                if not (self._may_call and (yield from self._calls(drifted=found.lastgroup == "drifted"))):
+                if not (self._can_call and (yield from self._calls(drifted=found.lastgroup == "drifted"))):
                     self._say("text", source.read(1))
                     yield from self._part("text", None)
             else:
@@ -128,6 +128,11 @@ class OutputParser:
                     yield from self._part("text", patterns.text_ends[int(found.lastgroup[4:])])
         if not self.reply.calls and not self.reply.reasoning:
             self._tell("text", self._space)  # white space belongs to a text that has nothing around it
+
+    @property
+    def _can_call(self) -> bool:
+        """Whether a call may begin here."""
+        return self._may_call and not (self._format.trigger == "start" and self.reply.text)
 
     def _frame(self, source: Source, found: Any) -> None:
         """Reads past a mark. The white space around it is no text."""
