@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import regex
@@ -125,7 +125,7 @@ class MemberPatterns:
         return regex.compile(breaks + self._loose(close, tight=True))
 
 
-def read_members(source: Source, tell: Tell, patterns: MemberPatterns, schema: Any, end: Any) -> Reading:
+def read_members(source: Source, tell: Tell, patterns: MemberPatterns, schema: Any, ends: Sequence[Any]) -> Reading:
     """Members one after the other: ``before`` KEY ``after`` VALUE ``close``."""
     told: list[str] = []
     speak = _speaker(told, tell)
@@ -139,7 +139,7 @@ def read_members(source: Source, tell: Tell, patterns: MemberPatterns, schema: A
         value = yield from _member_value(source, speak, patterns, member, schema, head["key"], said_type, 0)
         if value is None:
             return None
-    if (yield from source.match(end)) is None and not source.closed:
+    if not (yield from _is_at(source, ends)) and not source.closed:
         return None
     speak("}")
     return "".join(told)
@@ -195,7 +195,8 @@ def _member_value(
             speak(_json(whole)[1:-1])
         speak('"')
         return ""
-    written = yield from _up_to(source, tail)
+    quotes = "\"'" if "python" in (style.strings, style.inner.strings if style.inner else "") else '"'
+    written = yield from _up_to(source, tail, quotes if is_string is False else "")
     if written is None:
         return None
     value = _json(convert(written, kinds, is_string=is_string))
@@ -239,7 +240,7 @@ def _nested(source: Source, patterns: MemberPatterns, schema: Any, root: Any, de
     return "{" + ", ".join(members) + "}" if members or kinds == {"object"} else None
 
 
-def read_pythonic(source: Source, tell: Tell, end: Any) -> Reading:
+def read_pythonic(source: Source, tell: Tell, ends: Sequence[Any]) -> Reading:
     """Keyword arguments of a Python call, up to its closing bracket."""
     told: list[str] = []
     speak = _speaker(told, tell)
@@ -251,13 +252,14 @@ def read_pythonic(source: Source, tell: Tell, end: Any) -> Reading:
             return None
         speak(_json(_python(source.decoded(written).strip())))
         yield from source.accept(_COMMA)
-    if (yield from source.match(end)) is None:
+    if not (yield from _is_at(source, ends)):
         return None
     speak("}")
     return "".join(told)
 
 
-_KEYWORD = regex.compile(r"\s*(?P<key>[^\W\d]\w*)\s*=\s*")
+# More than Python takes for a name: schemas have keys like "user-id".
+_KEYWORD = regex.compile(r"\s*(?P<key>(?!\s)[^=,()\[\]{}\"'\n\ud800-\udfff]{1,256}?)\s*=\s*")
 _COMMA = regex.compile(r"\s*,")
 _PYTHON_STRUCTURE = regex.compile(r"[\"'{}\[\](),\\]")
 
@@ -411,18 +413,64 @@ def _spaced(pattern: Any) -> Any:
     return regex.compile(rf"\s*(?:{pattern.pattern})")
 
 
-def _up_to(source: Source, end: Any) -> Reading:
-    """The text before what ``end`` matches, which is read too."""
+def _is_at(source: Source, patterns: Sequence[Any]) -> Generator[Wait, None, bool]:
+    """Whether what comes next is any of these."""
+    for pattern in patterns:
+        if (yield from source.match(pattern)) is not None:
+            return True
+    return False
+
+
+def _up_to(source: Source, end: Any, quotes: str = "") -> Reading:
+    """The text before what ``end`` matches, which is read too. In an array or object, what stands within one of
+    ``quotes`` is no end."""
     pieces: list[str] = []
+    strings = _Strings(quotes)
     while True:
         found, settled = source.search(end)
         pieces.append(source.decoded(source.read(settled)))
+        strings.read(pieces[-1])
+        if found is not None and strings.inside:
+            pieces.append(source.decoded(source.read(1)))
+            strings.read(pieces[-1])
+            continue
         if found is not None:
             source.read_past(found)
             return "".join(pieces)
         if source.closed:
             return None
         yield Wait()
+
+
+class _Strings:
+    """Tells whether an array or object that comes in pieces has come to the inside of a string."""
+
+    def __init__(self, quotes: str) -> None:
+        self.inside = ""  # the quote that began the string
+        self._quotes = quotes
+        self._begun = False
+        self._escaped = 0  # characters that are, at the beginning of the next piece
+
+    def read(self, piece: str) -> None:
+        if not self._begun:
+            piece = piece.lstrip()
+            self._begun = bool(piece)
+            self._quotes = self._quotes if piece[:1] in ("", "{", "[") else ""
+        if not self._quotes:
+            return
+        at = self._escaped
+        while (found := _QUOTE_OR_SLASH.search(piece, at)) is not None:
+            at = found.end()
+            if found[0] == "\\":
+                at += 1
+            elif found[0] == self.inside:
+                self.inside = ""
+            elif not self.inside and found[0] in self._quotes:
+                self.inside = found[0]
+        self._escaped = max(at - len(piece), 0)
+
+
+_QUOTE_OR_SLASH = regex.compile(r"[\"'\\]")
 
 
 def _speaker(told: list[str], tell: Tell) -> Tell:

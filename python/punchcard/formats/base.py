@@ -168,6 +168,19 @@ class ToolFormat:
         return self.call_keys is not None
 
     @property
+    def bare_beginning(self) -> str | None:
+        """A pattern for what stands before the object of a call without its frame, at the start of an answer; `None`
+        where there are no such calls."""
+        if self.call_keys is None or not any(self.call_keys):
+            return None
+        return self.drift or r"(?:```(?:json)?\s*)?\[?\s*"
+
+    @property
+    def bare_endings(self) -> tuple[str, ...]:
+        """Patterns for what may stand behind such calls, each or not."""
+        return self.drift_end or (r"\]", "```")
+
+    @property
     def opener(self) -> str:
         """What begins the first call, without the white space in front of it."""
         return (self.section_begin + self.begin).lstrip()
@@ -175,5 +188,5 @@ class ToolFormat:
     @property
     def mark(self) -> str:
         """The tag that begins the first call, or all of its beginning where that is no tag."""
-        tag = re.match(r"<[^>\s]*>|\[[A-Z_]+\]", self.opener)
+        tag = re.match(r"<[^>\"=]*>|\[[A-Z_]+\]", self.opener)
         return tag[0] if tag else self.opener.rstrip()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -86,18 +86,21 @@ class Answers:
         frames = self.tool_format.reasoning
         if self.begun == "reasoning":
             # Which of the frames was begun, if there are several, is told by the end that comes.
-            return choice(self._thoughts(frame.end, body) for frame in frames)
+            ends = [frame.end for frame in frames]
+            return choice(self._thoughts(end, body, [other for other in ends if other != end]) for end in ends)
         if self.thoughts == "none" or not frames:
             return body
         some = choice(sequence(self._literal(frame.begin), self._thoughts(frame.end, body)) for frame in frames)
         return some if self.thoughts == "must" else choice([some, body])
 
-    def _thoughts(self, end: str, body: Expr) -> Expr:
-        """The rest of thoughts with their end, and ``body``; or calls, where these end them."""
-        ended = sequence(self._up_to(end), body)
+    def _thoughts(self, end: str, body: Expr, others: Sequence[str] = ()) -> Expr:
+        """The rest of thoughts with their end, which is none of ``others``, and ``body``; or calls, where these end
+        them."""
+        without = [other.strip() for other in others if other.strip() and not self._tokens_in(other)]
         if self.tool_format.calls_end_reasoning and self.tools:
+            ended = sequence(self._up_to(end, [*without, *self._textual_triggers]), body)
             return choice([ended, self._triggered_calls(ANY_TEXT)])
-        return ended
+        return sequence(self._up_to(end, without), body)
 
     def _with_calls(self) -> list[Expr]:
         """Answers with calls, and with an empty list of calls."""
@@ -112,14 +115,14 @@ class Answers:
         frame = form.preamble or (form.text[0] if form.text else None)
         found: list[Expr] = []
         if frame is not None and frame.end:
-            words = sequence(self._up_to(frame.end), alone, closing)
+            words = sequence(self._up_to(frame.end, self._textual_triggers), alone, closing)
             found.append(words if self.begun == "text" else sequence(self._literal(frame.begin), words))
         if self.begun != "text":
             if form.text and not form.bare:
                 found.append(sequence(alone, closing))
             else:
                 found.append(sequence(self._triggered_calls(self._prose), closing))
-                found += [self._drifted_calls] if form.drift else []
+                found += [self._bare_calls] if self._bare_beginning else []
         return [*found, *(sequence(one, closing) for one in empty)]
 
     def _without_calls(self) -> list[Expr]:
@@ -144,10 +147,14 @@ class Answers:
 
     @cached_property
     def _prose(self) -> Expr:
-        """Text before a call: any, but for what is a call in itself."""
-        if not self._drift:
+        """Text before a call: any, but for what is a call in itself, or begins thoughts."""
+        if not self.tools:
             return ANY_TEXT
-        return both(ANY_TEXT, negation(sequence(self._drift_begins, ANY_TEXT)))
+        begins = [frame.begin.strip() for frame in self.tool_format.reasoning]
+        free = text_without([begin for begin in begins if begin and not self._tokens_in(begin)])
+        if not self._bare_beginning:
+            return free
+        return both(free, negation(sequence(self._bare_call_begins, ANY_TEXT)))
 
     @cached_property
     def _wordless(self) -> Expr:
@@ -156,19 +163,18 @@ class Answers:
             return ANY_TEXT
         if self.tool_format.trigger == "start":
             begun = sequence(_SPACE, choice(map(text, self._triggers)), ANY_TEXT)
-            return both(ANY_TEXT, negation(begun))
-        if self._is_textual:
-            free = text_without(self._triggers)
-            return both(free, self._prose) if self._drift else free
-        return self._prose
+            return both(self._prose, negation(begun))
+        return _limited(self._prose, self._textual_triggers)
 
-    def _up_to(self, mark: str) -> Expr:
-        """Text up to the first occurrence of ``mark``, and the mark."""
+    def _up_to(self, mark: str, without: Sequence[str] = ()) -> Expr:
+        """Text, with none of ``without`` in it, up to the first occurrence of ``mark``, and the mark."""
         if self._tokens_in(mark):
-            return sequence(ANY_TEXT, self._literal(mark))
+            return sequence(text_without(without), self._literal(mark))
         core = mark.strip()  # what tells; the white space around it is drift
         before, _, after = mark.partition(core)
-        return sequence(shortest(sequence(ANY_TEXT, text(core))), text(after)) if core else self._literal(before)
+        if not core:
+            return self._literal(before)
+        return sequence(_limited(shortest(sequence(ANY_TEXT, text(core))), without), text(after))
 
     # Calls.
 
@@ -181,24 +187,46 @@ class Answers:
         return list(dict.fromkeys(self._head(tool, form.section_begin).lstrip() for tool in self.tools))
 
     @cached_property
-    def _is_textual(self) -> bool:
-        """Whether nothing but text tells that a call begins."""
-        return not any(self._tokens_in(trigger) for trigger in self._triggers)
+    def _ways(self) -> list[Answers]:
+        """These answers, and those with calls framed in another way that text alone begins."""
+        form = self.tool_format
+        others = [
+            replace(
+                form, begin=v.begin, between=v.between, end=v.end, section_begin="", section_end="", trigger="marker"
+            )
+            for v in form.variants
+        ]
+        if form.section_begin.strip() and form.begin.strip() and not form.is_object:
+            # Some leave the frame of all calls out, if each has a mark of its own.
+            others.append(replace(form, section_begin="", section_end=""))
+        found = [self]
+        for other in others if form.trigger != "start" else ():
+            known = any(other.mark.startswith(way.tool_format.mark) for way in found)
+            if not known and not self._tokens_in(other.begin):
+                found.append(replace(self, tool_format=replace(other, variants=())))
+        return found
+
+    @cached_property
+    def _textual_triggers(self) -> list[str]:
+        """Texts that begin a call. Where a trigger is a token, it is none of them."""
+        return [trigger for way in self._ways for trigger in way._triggers if not self._tokens_in(trigger)]
 
     def _triggered_calls(self, prose: Expr) -> Expr:
         """Free text, and calls from their trigger on."""
-        form = self.tool_format
-        if form.trigger == "start":
-            return sequence(_SPACE, self._calls(form.section_begin.lstrip()))
-        if not self._is_textual:
-            return sequence(prose, self._calls(form.section_begin.lstrip(), strip=True))
+        if self.tool_format.trigger == "start":
+            return sequence(_SPACE, self._calls(self.tool_format.section_begin.lstrip()))
+        textual = self._textual_triggers
         found = []
-        for trigger in self._triggers:
-            up_to = shortest(sequence(ANY_TEXT, choice(map(text, self._triggers))))
-            before = (
-                both(up_to, sequence(prose, text(trigger))) if len(self._triggers) > 1 or prose != ANY_TEXT else up_to
-            )
-            found.append(sequence(before, self._calls(form.section_begin.lstrip(), strip=True, after=trigger)))
+        for way in self._ways:
+            section_begin = way.tool_format.section_begin.lstrip()
+            for trigger in way._triggers:
+                if trigger in textual:
+                    up_to = shortest(sequence(ANY_TEXT, choice(map(text, textual))))
+                    before = both(up_to, sequence(prose, text(trigger)))
+                    before = up_to if len(textual) == 1 and prose == ANY_TEXT else before
+                    found.append(sequence(before, way._calls(section_begin, strip=True, after=trigger)))
+                else:
+                    found.append(sequence(_limited(prose, textual), way._calls(section_begin, strip=True)))
         return choice(found)
 
     def _calls(self, section_begin: str, *, strip: bool = False, after: str = "") -> Expr:
@@ -253,43 +281,53 @@ class Answers:
         spacing = {"spaced": "after_separators", "compact": "none", "indented": 40}[form.arguments.spacing]
         return _json(tool.parameters, spacing)
 
-    # Calls in another way than the family was trained to.
+    # Calls without their frame, which only an answer's beginning tells from text.
 
     @cached_property
-    def _drift(self) -> bool:
-        return bool(self.tool_format.drift and self.tools)
+    def _bare_beginning(self) -> Expr | None:
+        """What stands before the object of such a call."""
+        pattern = self.tool_format.bare_beginning
+        return _regex(r"[\s,]*" + pattern) if pattern and self.tools else None
 
     @cached_property
-    def _drift_begins(self) -> Expr:
-        """How a call begins in another way, up to the name of one of the tools.
+    def _object_begins(self) -> Expr:
+        """The object of such a call, up to the name of the tool.
 
-        An object at the beginning of an answer has no white space behind its bracket, whether it is a call or not: a
-        model that begins it over several lines writes its values less well than it does in one.
+        Where the family is known to drift, an object at the beginning of an answer has no white space behind its
+        bracket, whether it is a call or not: a model that begins it over several lines writes its values less well than
+        it does in one.
         """
+        space = "" if self.tool_format.drift else r"\s*"
+        return _regex(rf'\{{{space}(?:"type"\s*:\s*"function"\s*,\s*)?"(?:name|tool_name)"\s*:\s*"')
+
+    @cached_property
+    def _bare_call_begins(self) -> Expr:
         names = choice(text(json_name(tool.name)) for tool in self.tools)
-        called = sequence(_regex(_OBJECT_BEGINS), names, text('"'))
-        return sequence(_regex(r"[\s,]*" + self.tool_format.drift), choice([called, _regex(r"\{\s")]))
+        called = sequence(self._object_begins, names, text('"'))
+        begins = [called, _regex(r"\{\s")] if self.tool_format.drift else [called]
+        return sequence(self._bare_beginning, choice(begins))
 
     @property
-    def _drifted_calls(self) -> Expr:
+    def _bare_calls(self) -> Expr:
+        form = self.tool_format
         calls = choice(
             named(
                 "call",
                 tool.name,
                 sequence(
-                    _regex(_OBJECT_BEGINS),
+                    self._object_begins,
                     text(json_name(tool.name)),
-                    text('", "arguments": '),
+                    _regex(r'"\s*,\s*"(?:arguments|parameters)"\s*:\s*'),
                     {"rule": f"arguments {tool.name}"},
-                    text("}"),
+                    _regex(r"\s*\}"),
                 ),
             )
             for tool in self.tools
         )
-        form = self.tool_format
-        more = repeat(sequence(_regex(r"[\s,]*"), calls), 0, self.most_calls - 1)
-        ends = [optional(_regex(rf"\s*{end}")) for end in form.drift_end]
-        return sequence(_regex(r"[\s,]*" + form.drift), calls, more, *ends)
+        most = 1 if form.one_call else self.most_calls
+        more = repeat(sequence(_regex(r"[\s,]*"), calls), 0, most - 1) if most > 1 else EMPTY
+        ends = [optional(_regex(rf"\s*{end}")) for end in form.bare_endings]
+        return sequence(self._bare_beginning, calls, more, *ends)
 
     # Literal text.
 
@@ -304,12 +342,18 @@ class Answers:
         return [name for name in self.tool_format.markers if name in self.tokens and name in value]
 
 
-_OBJECT_BEGINS = r'\{(?:"type"\s*:\s*"function"\s*,\s*)?"name"\s*:\s*"'
 _SPACE: Expr = {"regex": {"pattern": r"[ \n]{0,4}"}}
 
 
 def _regex(pattern: str) -> Expr:
     return {"regex": {"pattern": pattern}}
+
+
+def _limited(body: Expr, excludes: Sequence[str]) -> Expr:
+    """``body``, in which none of these texts occurs."""
+    if not excludes:
+        return body
+    return text_without(excludes) if body == ANY_TEXT else both(body, text_without(excludes))
 
 
 def _json(schema: JsonSchema, spacing: object) -> Expr:

@@ -117,7 +117,7 @@ class OutputParser:
             if found is None:
                 yield from self._part("text", None)
             elif found.lastgroup in ("calls", "drifted"):
-                if not (self._may_call and (yield from self._calls(drifted=found.lastgroup == "drifted"))):
+                if not (self._can_call and (yield from self._calls(drifted=found.lastgroup == "drifted"))):
                     self._say("text", source.read(1))
                     yield from self._part("text", None)
             else:
@@ -128,6 +128,11 @@ class OutputParser:
                     yield from self._part("text", patterns.text_ends[int(found.lastgroup[4:])])
         if not self.reply.calls and not self.reply.reasoning:
             self._tell("text", self._space)  # white space belongs to a text that has nothing around it
+
+    @property
+    def _can_call(self) -> bool:
+        """Whether a call may begin here."""
+        return self._may_call and not (self._format.trigger == "start" and self.reply.text)
 
     def _frame(self, source: Source, found: Any) -> None:
         """Reads past a mark. The white space around it is no text."""
@@ -190,7 +195,6 @@ class OutputParser:
                 source.restore()
                 break
             some, opening = True, following
-            self._space = ""
             if (yield from source.accept(end)) is not None:
                 break
         else:
@@ -214,6 +218,7 @@ class OutputParser:
             return self._broken()
         self._open = None
         self._source.recall()
+        self._space = ""
         self.reply.calls.append(call)
         yield from self._source.accept(self._patterns.call_ends)
         return True
@@ -224,7 +229,7 @@ class OutputParser:
             return False
         begun, self._open = self._open, None
         written = self._source.recall()
-        if self._source.closed and self._source.at_end:
+        if self._source.closed and not self._source.rest.strip():
             self.reply.partial = begun
         else:
             self._say("text", written)

@@ -36,7 +36,8 @@ class FormatPatterns:
             follows that are ``next_drifted_call`` and ``drift_ends``, each or not.
         first_call, next_call: what stands before the arguments of the first call, and of a further one. The group
             ``name`` holds its name, if it is not inside of the arguments.
-        call_end: what ends a call, ``call_ends`` with its variants; ``section_end``: what ends all of them.
+        call_end: what ends a call, then what ends its variants; ``call_ends``: any of it; ``section_end``: what ends
+            all calls.
         reasoning_ends, text_ends: what ends each frame.
         members: of arguments that are no JSON.
     """
@@ -62,7 +63,7 @@ class FormatPatterns:
         drifted = self._drifted(names)
         self.drifted_call = regex.compile(drifted) if drifted else NEVER
         self.next_drifted_call = regex.compile(r"[\s,;]*(?=\{)")
-        self.drift_ends = [regex.compile(rf"\s*{end}") for end in form.drift_end or (r"\]", "```")]
+        self.drift_ends = [regex.compile(rf"\s*{end}") for end in form.bare_endings]
 
         thoughts = [f"(?P<think{i}>{self.loose(frame.begin)})" for i, frame in enumerate(form.reasoning)]
         texts = [f"(?P<text{i}>{self.loose(frame.begin)})" for i, frame in enumerate(frames)]
@@ -81,7 +82,9 @@ class FormatPatterns:
         self.call_ends = self._any(form.end, *(variant.end for variant in form.variants), *self._fences())
         ends = [form.end] if form.end.strip() else [form.section_end, form.separator]
         after_call = [self.loose(end) for end in ends if end.strip()]
-        self.call_end = regex.compile(rf"\s*(?:{'|'.join(after_call)})")
+        others = [self.loose(variant.end) for variant in form.variants if variant.end.strip()]
+        # One may begin another, so they are looked for one after the other.
+        self.call_end = [regex.compile(rf"\s*(?:{'|'.join(some)})") for some in (after_call, others) if some]
         self.section_end = self._section_end()
         self.members = None if isinstance(form.arguments, Json) else MemberPatterns(form.arguments, self.loose)
 
@@ -91,8 +94,14 @@ class FormatPatterns:
         coded = layout.strip()
         for mark in self._spelled:
             coded = coded.replace(mark, self.codes[mark])
-        parts = regex.split(r"(\s+)", coded)
-        return "".join(r"\s*" if part.isspace() else self._spell(part, groups, tight) for part in parts)
+        # Between two words there is some space, elsewhere there may be none.
+        parts = regex.split(r"((?<=\w)\s+(?=\w))|(\s+)", coded)
+        spaces = [r"\s+" if index % 3 == 1 else r"\s*" for index in range(len(parts))]
+        return "".join(
+            space if part.isspace() else self._spell(part, groups, tight)
+            for part, space in zip(parts, spaces, strict=True)
+            if part
+        )
 
     def _spell(self, part: str, groups: bool, tight: bool) -> str:
         pattern = ""
@@ -134,10 +143,10 @@ class FormatPatterns:
 
     def _drifted(self, names: Sequence[str]) -> str:
         """A call at the beginning of an answer that is an object without the family's frame, perhaps in a fence."""
-        if not self._form.is_object or not names or self._form.call_keys == ("", ""):
+        frame = self._form.bare_beginning
+        if frame is None or not names:
             return ""
         known = "|".join(regex.escape(name) for name in sorted(names, key=len, reverse=True))
-        frame = self._form.drift or r"(?:```(?:json)?\s*)?\[?\s*"
         named = rf'\{{\s*(?:"type"\s*:\s*"function"\s*,\s*)?"(?:name|tool_name)"\s*:\s*"(?:{known})"'
         return rf"[\s,]*{frame}(?={named})"
 
@@ -151,9 +160,10 @@ class FormatPatterns:
         elif not first:
             lead = rf"\s*(?:{self.loose(form.separator)})?"
         behind = self.loose(between, groups=trained) if between.strip() else ""
-        return (
-            rf"{lead}\s*{self.loose(begin, groups=trained)}\s*(?P<name>{self._name})\s*{behind}{self._follows(between)}"
-        )
+        # Where the name tells a call from text, it stands exactly where it belongs.
+        space = "" if form.trigger == "named" else r"\s*"
+        behind = f"{space}{behind}{self._follows(between)}"
+        return rf"{lead}\s*{self.loose(begin, groups=trained)}{space}(?P<name>{self._name}){behind}"
 
     def _follows(self, between: str) -> str:
         """What must come where nothing marks the end of a name."""
@@ -163,7 +173,8 @@ class FormatPatterns:
         style = form.arguments
         begins = r"\{" if isinstance(style, Json) else self.loose(style.opening or style.before)
         ends = f"|{self.loose(form.end)}" if form.end.strip() else ""
-        return rf"\s*(?={begins}{ends})"
+        space = regex.escape(between) if form.trigger == "named" else r"\s*"
+        return rf"{space}(?={begins}{ends})"
 
     def _section_end(self) -> Any:
         form = self._form

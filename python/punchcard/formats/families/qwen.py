@@ -60,7 +60,7 @@ FORMATS = (
         separator="\n",
         # Words that are no strings are printed by Python, lists and objects as JSON.
         arguments=Style("<parameter=", (">\n",), "\n</parameter>\n", words=PYTHON_WORDS),
-        variants=(Variant("<function=", ">", "</function>"),),
+        variants=(Variant("<function=", ">\n", "</function>"),),
         gap="\n\n",
         reasoning=(THINK,),
         markers=TOOL_CALL_TAGS,
