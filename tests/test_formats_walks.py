@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import time
 from typing import Any
 
 import jsonschema
@@ -222,3 +223,11 @@ def test_a_call_that_is_none_keeps_its_white_space() -> None:
 def test_a_key_that_ends_itself_is_refused() -> None:
     with pytest.raises(ToolError, match="a=b"):
         Speech(FORMATS["pythonic"], marked=False).matcher([described("f", [], **{"a=b": {"type": "string"}})])
+
+
+@pytest.mark.parametrize("name", ["qwen_json", "qwen_tagged", "pythonic"])
+def test_much_white_space_is_read_in_time(name: str) -> None:
+    space = "\n" * 20_000  # at a cost that grows with its square, this would take many seconds
+    started = time.perf_counter()
+    assert read(FORMATS[name], [(space, False)])[0].text == space
+    assert time.perf_counter() - started < 1

@@ -59,7 +59,9 @@ class FormatPatterns:
         self.first_call = regex.compile("|".join(first))
         self.next_call = regex.compile("|".join(self._openings(first=False)))
         begins = _without_groups("|".join(first))
-        self.calls = regex.compile(begins)
+        # Where it is searched for, white space in front would be tried from each of its characters on.
+        searched = _without_groups("|".join(opening.removeprefix(r"\s*") for opening in first))
+        self.calls = regex.compile(searched)
         drifted = self._drifted(names)
         self.drifted_call = regex.compile(drifted) if drifted else NEVER
         self.next_drifted_call = regex.compile(r"[\s,;]*(?=\{)")
@@ -70,13 +72,13 @@ class FormatPatterns:
         stray = [f"(?P<stray>{'|'.join(marks)})"] if (marks := self._stray()) else []
         empty = [f"(?P<empty>{self.loose(form.empty)})"] if form.empty else []
         parts = [*thoughts, *texts, *empty, f"(?P<calls>{begins})", *stray]
-        self.parts = regex.compile(rf"\s*(?:{'|'.join(parts)})")
+        self.parts = regex.compile(rf"\s*+(?:{'|'.join(parts)})")
         self.first_parts = regex.compile(
-            rf"\s*(?:{'|'.join([*parts, *([f'(?P<drifted>{drifted})'] if drifted else [])])})"
+            rf"\s*+(?:{'|'.join([*parts, *([f'(?P<drifted>{drifted})'] if drifted else [])])})"
         )
         later = [part for part, frame in zip(thoughts, form.reasoning, strict=True) if self._is_mark(frame.begin)]
         later += [part for part, frame in zip(texts, frames, strict=True) if self._is_mark(frame.begin)]
-        later += [] if form.trigger == "start" else [f"(?P<calls>{begins})"]
+        later += [] if form.trigger == "start" else [f"(?P<calls>{searched})"]
         self.later_parts = regex.compile("|".join([*later, *stray])) if later or stray else NEVER
 
         self.call_ends = self._any(form.end, *(variant.end for variant in form.variants), *self._fences())
@@ -148,7 +150,7 @@ class FormatPatterns:
             return ""
         known = "|".join(regex.escape(name) for name in sorted(names, key=len, reverse=True))
         named = rf'\{{\s*(?:"type"\s*:\s*"function"\s*,\s*)?"(?:name|tool_name)"\s*:\s*"(?:{known})"'
-        return rf"[\s,]*{frame}(?={named})"
+        return rf"[\s,]*+{frame}(?={named})"
 
     def _named_opening(self, begin: str, between: str, first: bool, trained: bool) -> str:
         """Up to the arguments, with the name among it."""
