@@ -3,7 +3,6 @@ with arguments under their schemas."""
 
 from __future__ import annotations
 
-import dataclasses
 import random
 import time
 from typing import Any
@@ -147,8 +146,6 @@ def checked(speech: Speech, tokens: list[int], tools: list[Tool], **start: Any) 
 @pytest.mark.parametrize("name", FORMATS)
 def test_what_a_grammar_lets_through_is_read_as_calls_of_its_tools(name: str, marked: bool) -> None:
     form = FORMATS[name]
-    if form.arguments == Json("spaced"):
-        form = dataclasses.replace(form, arguments=Json("compact"))  # completions of JSON are compact
     speech = Speech(form, marked=marked)
     for label, tools in TOOLSETS.items():
         rng = random.Random(f"{name} {marked} {label}")

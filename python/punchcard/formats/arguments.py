@@ -11,9 +11,7 @@ import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import regex
-
-from punchcard.formats.source import Source, Wait
+from punchcard.formats.source import Source, Wait, compiled
 from punchcard.tags.parameters import schema_kinds
 from punchcard.tags.styles import CDATA, Style, json_type
 
@@ -23,13 +21,12 @@ Reading: TypeAlias = Generator[Wait, None, str | None]
 #: Values within each other; deeper ones are no arguments that anybody asked for.
 MAX_DEPTH = 200
 
-_STRUCTURE = regex.compile(r'["{}\[\]]')
-_STRING_END = regex.compile(r'(?:[^"\\]|\\.)*+"', regex.S)
-_SCALAR = regex.compile(r"\s*(?P<value>[-+.\w]+)(?=[\s,}\]])")
-_VALUE = regex.compile(r'\s*(?=[{\["\-\w])')
-_OPENED = regex.compile(r"\s*(?=\{)")
-_LINE_BREAK = regex.compile(r"\n")
-NEVER = regex.compile("(?!)")
+_STRUCTURE = compiled(r'["{}\[\]]')
+_SCALAR = compiled(r"\s*(?P<value>[-+.\w]+)(?=[\s,}\]])")
+_VALUE = compiled(r'\s*(?=[{\["\-\w])')
+_OPENED = compiled(r"\s*(?=\{)")
+_LINE_BREAK = compiled(r"\n")
+NEVER = compiled("(?!)")
 _WORDS = {"True": True, "False": False, "None": None, "true": True, "false": False, "null": None}
 
 
@@ -110,19 +107,19 @@ class MemberPatterns:
         # One line break in front of a value may be its frame.
         self.line_break = _LINE_BREAK if style.after[-1].endswith("\n") or style.value_breaks else NEVER
         key = r"(?P<key>[^\s/][^\n]{0,255}?)"
-        self.head = regex.compile(rf"\s*{loose(style.before, tight=True)}{key}{between}{kind}")
-        self.delimiter = regex.compile(r"\s*" + loose(style.delimiter, tight=True)) if style.delimiter else None
-        self.ending_delimiter = regex.compile(loose(style.delimiter, tight=True)) if style.delimiter else None
+        self.head = compiled(rf"\s*{loose(style.before, tight=True)}{key}{between}{kind}")
+        self.delimiter = compiled(r"\s*" + loose(style.delimiter, tight=True)) if style.delimiter else None
+        self.ending_delimiter = compiled(loose(style.delimiter, tight=True)) if style.delimiter else None
         items = style.inner.items if style.inner is not None else None
-        self.item = regex.compile(r"\s*" + loose(items.before, tight=True)) if items and items.before else None
-        self.item_end = regex.compile(loose(items.after, tight=True)) if items and items.after else None
+        self.item = compiled(r"\s*" + loose(items.before, tight=True)) if items and items.before else None
+        self.item_end = compiled(loose(items.after, tight=True)) if items and items.after else None
         self._tail = style.close
 
     def tail(self, key: str) -> Any:
         """What ends the value of this key."""
         close = self._tail.replace("{key}", key)
         breaks = r"\n?" if close.startswith("\n") or self.style.value_breaks else ""
-        return regex.compile(breaks + self._loose(close, tight=True))
+        return compiled(breaks + self._loose(close, tight=True))
 
 
 def read_members(source: Source, tell: Tell, patterns: MemberPatterns, schema: Any, ends: Sequence[Any]) -> Reading:
@@ -259,9 +256,9 @@ def read_pythonic(source: Source, tell: Tell, ends: Sequence[Any]) -> Reading:
 
 
 # More than Python takes for a name: schemas have keys like "user-id".
-_KEYWORD = regex.compile(r"\s*(?P<key>(?!\s)[^=,()\[\]{}\"'\n\ud800-\udfff]{1,256}?)\s*=\s*")
-_COMMA = regex.compile(r"\s*,")
-_PYTHON_STRUCTURE = regex.compile(r"[\"'{}\[\](),\\]")
+_KEYWORD = compiled(r"\s*(?P<key>(?!\s)[^=,()\[\]{}\"'\n\ud800-\udfff]{1,256}?)\s*=\s*")
+_COMMA = compiled(r"\s*,")
+_PYTHON_STRUCTURE = compiled(r"[\"'{}\[\](),\\]")
 
 
 def _python_value(source: Source) -> Reading:
@@ -329,11 +326,11 @@ def read_relaxed(source: Source, tell: Tell, patterns: MemberPatterns) -> Readin
     return None if written is None else "".join(told)
 
 
-_OPEN, _CLOSE = regex.compile(r"\s*\{"), regex.compile(r"\s*\}")
-_OPEN_LIST, _CLOSE_LIST = regex.compile(r"\s*\["), regex.compile(r"\s*\]")
-_RELAXED_KEY = regex.compile(r"\s*(?P<key>[^\s:,{}\[\]\ud800-\udfff]{1,256}?)\s*:\s*")
-_COLON = regex.compile(r"\s*:\s*")
-_BARE = regex.compile(r"(?P<value>[^,{}\[\]\ud800-\udfff]*)(?=[,}\]])")
+_OPEN, _CLOSE = compiled(r"\s*\{"), compiled(r"\s*\}")
+_OPEN_LIST, _CLOSE_LIST = compiled(r"\s*\["), compiled(r"\s*\]")
+_RELAXED_KEY = compiled(r"\s*(?P<key>[^\s:,{}\[\]\ud800-\udfff]{1,256}?)\s*:\s*")
+_COLON = compiled(r"\s*:\s*")
+_BARE = compiled(r"(?P<value>[^,{}\[\]\ud800-\udfff]*)(?=[,}\]])")
 
 
 def _relaxed_object(source: Source, patterns: MemberPatterns, speak: Tell, depth: int) -> Reading:
@@ -410,7 +407,7 @@ def convert(written: str, kinds: frozenset[str], *, is_string: bool | None) -> A
 
 def _spaced(pattern: Any) -> Any:
     """The pattern with any white space in front."""
-    return regex.compile(rf"\s*(?:{pattern.pattern})")
+    return compiled(rf"\s*(?:{pattern.pattern})")
 
 
 def _is_at(source: Source, patterns: Sequence[Any]) -> Generator[Wait, None, bool]:
@@ -470,7 +467,7 @@ class _Strings:
         self._escaped = max(at - len(piece), 0)
 
 
-_QUOTE_OR_SLASH = regex.compile(r"[\"'\\]")
+_QUOTE_OR_SLASH = compiled(r"[\"'\\]")
 
 
 def _speaker(told: list[str], tell: Tell) -> Tell:

@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
-import regex
-
 from punchcard.chat import Call, Delta, PartialCall, Reply
 from punchcard.formats.arguments import (
     Tell,
@@ -28,7 +26,7 @@ from punchcard.formats.arguments import (
 from punchcard.formats.base import NAME, Json, ToolFormat
 from punchcard.formats.grammar import Begun
 from punchcard.formats.patterns import GROUPS, NEVER, any_of, patterns_of
-from punchcard.formats.source import Source, Wait
+from punchcard.formats.source import Source, Wait, compiled
 from punchcard.tools import Tool
 
 Reading: TypeAlias = Generator[Wait, None, Any]
@@ -335,11 +333,11 @@ class OutputParser:
 _NAMES = frozenset(("name", "tool_name"))
 _ARGUMENTS = frozenset(("arguments", "parameters", "args"))
 _IDS = frozenset(("id", "tool_call_id", "call_id"))
-_OPEN, _CLOSE = regex.compile(r"\s*\{"), regex.compile(r"\s*\}")
-_KEY = regex.compile(r'\s*(?P<key>"(?:[^"\\]|\\.)*+")\s*:\s*')
-_CLOSE_LIST = regex.compile(r"\s*\]")
-_COMMA = regex.compile(r"\s*,")
-_QUOTE = regex.compile(r'\s*"')
+_OPEN, _CLOSE = compiled(r"\s*\{"), compiled(r"\s*\}")
+_KEY = compiled(r'\s*(?P<key>"(?:[^"\\]|\\.)*+")\s*:\s*')
+_CLOSE_LIST = compiled(r"\s*\]")
+_COMMA = compiled(r"\s*,")
+_QUOTE = compiled(r'\s*"')
 
 
 def _unquoted(quoted: str) -> str:

@@ -15,6 +15,7 @@ import regex
 from punchcard.formats.arguments import NEVER as NEVER
 from punchcard.formats.arguments import MemberPatterns
 from punchcard.formats.base import NAME, PLACEHOLDERS, Json, ToolFormat
+from punchcard.formats.source import compiled
 
 #: The group that holds what stands for a placeholder.
 GROUPS = {placeholder: f"id{number}" for number, placeholder in enumerate(PLACEHOLDERS)}
@@ -52,41 +53,39 @@ class FormatPatterns:
         self._name = "|".join(filter(None, (known, _ANY_NAME if any_name else "")))
 
         frames = [*form.text, *([form.preamble] if form.preamble else [])]
-        self.reasoning_ends = [regex.compile(self.loose(frame.end)) for frame in form.reasoning]
-        self.text_ends = [regex.compile(self.loose(frame.end)) if frame.end.strip() else NEVER for frame in frames]
+        self.reasoning_ends = [compiled(self.loose(frame.end)) for frame in form.reasoning]
+        self.text_ends = [compiled(self.loose(frame.end)) if frame.end.strip() else NEVER for frame in frames]
 
         first = self._openings(first=True)
-        self.first_call = regex.compile("|".join(first))
-        self.next_call = regex.compile("|".join(self._openings(first=False)))
+        self.first_call = compiled("|".join(first))
+        self.next_call = compiled("|".join(self._openings(first=False)))
         begins = _without_groups("|".join(first))
         # Where it is searched for, white space in front would be tried from each of its characters on.
         searched = _without_groups("|".join(opening.removeprefix(r"\s*") for opening in first))
-        self.calls = regex.compile(searched)
+        self.calls = compiled(searched)
         drifted = self._drifted(names)
-        self.drifted_call = regex.compile(drifted) if drifted else NEVER
-        self.next_drifted_call = regex.compile(r"[\s,;]*(?=\{)")
-        self.drift_ends = [regex.compile(rf"\s*{end}") for end in form.bare_endings]
+        self.drifted_call = compiled(drifted) if drifted else NEVER
+        self.next_drifted_call = compiled(r"[\s,;]*(?=\{)")
+        self.drift_ends = [compiled(rf"\s*{end}") for end in form.bare_endings]
 
         thoughts = [f"(?P<think{i}>{self.loose(frame.begin)})" for i, frame in enumerate(form.reasoning)]
         texts = [f"(?P<text{i}>{self.loose(frame.begin)})" for i, frame in enumerate(frames)]
         stray = [f"(?P<stray>{'|'.join(marks)})"] if (marks := self._stray()) else []
         empty = [f"(?P<empty>{self.loose(form.empty)})"] if form.empty else []
         parts = [*thoughts, *texts, *empty, f"(?P<calls>{begins})", *stray]
-        self.parts = regex.compile(rf"\s*+(?:{'|'.join(parts)})")
-        self.first_parts = regex.compile(
-            rf"\s*+(?:{'|'.join([*parts, *([f'(?P<drifted>{drifted})'] if drifted else [])])})"
-        )
+        self.parts = compiled(rf"\s*+(?:{'|'.join(parts)})")
+        self.first_parts = compiled(rf"\s*+(?:{'|'.join([*parts, *([f'(?P<drifted>{drifted})'] if drifted else [])])})")
         later = [part for part, frame in zip(thoughts, form.reasoning, strict=True) if self._is_mark(frame.begin)]
         later += [part for part, frame in zip(texts, frames, strict=True) if self._is_mark(frame.begin)]
         later += [] if form.trigger == "start" else [f"(?P<calls>{searched})"]
-        self.later_parts = regex.compile("|".join([*later, *stray])) if later or stray else NEVER
+        self.later_parts = compiled("|".join([*later, *stray])) if later or stray else NEVER
 
         self.call_ends = self._any(form.end, *(variant.end for variant in form.variants), *self._fences())
         ends = [form.end] if form.end.strip() else [form.section_end, form.separator]
         after_call = [self.loose(end) for end in ends if end.strip()]
         others = [self.loose(variant.end) for variant in form.variants if variant.end.strip()]
         # One may begin another, so they are looked for one after the other.
-        self.call_end = [regex.compile(rf"\s*(?:{'|'.join(some)})") for some in (after_call, others) if some]
+        self.call_end = [compiled(rf"\s*(?:{'|'.join(some)})") for some in (after_call, others) if some]
         self.section_end = self._section_end()
         self.members = None if isinstance(form.arguments, Json) else MemberPatterns(form.arguments, self.loose)
 
@@ -181,9 +180,9 @@ class FormatPatterns:
     def _section_end(self) -> Any:
         form = self._form
         if not form.is_object:
-            return regex.compile(r"\s*" + self.loose(form.section_end)) if form.section_end.strip() else NEVER
+            return compiled(r"\s*" + self.loose(form.section_end)) if form.section_end.strip() else NEVER
         tail = _behind_object(form.section_end)
-        return regex.compile(rf"\s*(?:\]\s*)?{self.loose(tail)}" if tail else r"\s*\]")
+        return compiled(rf"\s*(?:\]\s*)?{self.loose(tail)}" if tail else r"\s*\]")
 
     def _fences(self) -> list[str]:
         return ["```"] if self._form.is_object else []
@@ -193,7 +192,7 @@ class FormatPatterns:
         ends = [_behind_object(layout) if self._form.is_object else layout.strip() for layout in layouts]
         patterns = dict.fromkeys(self.loose(end) for end in ends if end)
         bracket = r"\s*(?:\]\s*)?" if self._form.is_object else r"\s*"
-        return regex.compile(f"{bracket}(?:{'|'.join(patterns)})") if patterns else NEVER
+        return compiled(f"{bracket}(?:{'|'.join(patterns)})") if patterns else NEVER
 
     def _stray(self) -> list[str]:
         """Marks that may be left over around parts: ends of frames and of sections, and stop tokens."""
@@ -216,7 +215,7 @@ def patterns_of(form: ToolFormat, marks: tuple[str, ...], names: tuple[str, ...]
 @lru_cache(maxsize=256)
 def any_of(*patterns: Any) -> Any:
     """What any of these patterns matches."""
-    return regex.compile("|".join(f"(?:{_without_groups(pattern.pattern)})" for pattern in patterns))
+    return compiled("|".join(f"(?:{_without_groups(pattern.pattern)})" for pattern in patterns))
 
 
 def _without_groups(pattern: str) -> str:

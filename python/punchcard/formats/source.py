@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple
+
+import regex
+
+#: White space that may stand in one place of a frame. More is no frame, which keeps reading linear.
+MOST_SPACE = 128
+
+_SPACES = re.compile(r"(\\s|\[\\s[^\]]*\])\*(?!\+)")
+
+
+def compiled(pattern: str, flags: int = 0) -> Any:
+    """A pattern in which each run of white space is bounded, and is not tried again in parts."""
+    return regex.compile(_SPACES.sub(rf"\1{{0,{MOST_SPACE}}}+", pattern), flags)
 
 
 class Wait(NamedTuple):

@@ -8,6 +8,7 @@ it is spelled. Where a style does not tell the types apart and a property may be
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal
@@ -159,7 +160,8 @@ class _Parameters:
     def _member(self, style: Style, key: str, pointer: str) -> Expr:
         """One member, whose value is described at the pointer."""
         ends = style.after[0].replace("{type}", "").strip()[:1] or style.between.strip()[:1]
-        if style.keys == "plain" and style.escape is str and ((ends and ends in key) or "\n" in key):
+        readable = re.fullmatch(r"[^\s/][^\n]{0,255}", key) is not None
+        if style.keys == "plain" and style.escape is str and ((ends and ends in key) or not readable):
             raise self.place.error(
                 f"The name {key!r} cannot be told from what follows it in this format", "Give it another name"
             )
