@@ -40,8 +40,6 @@ class OutputParser:
     `feed` with ``special=True``. Without any, marks are found in text. ``begun``, ``prefilled``: see `Answers`.
     ``calls``: there may be calls; otherwise what looks like one is text.
 
-    Attributes:
-        reply: what was read so far; complete when `finish` was called.
     """
 
     def __init__(
@@ -54,7 +52,8 @@ class OutputParser:
         prefilled: bool = False,
         calls: bool = True,
     ) -> None:
-        self.reply = Reply()
+        self._reply = Reply()
+        self._said: dict[_Kind, list[str]] = {"text": [], "reasoning": []}
         self._may_call = calls
         self._format = tool_format
         self._tools = {tool.name: tool for tool in tools}
@@ -62,7 +61,7 @@ class OutputParser:
         self._patterns = patterns_of(tool_format, marks, tuple(self._tools))
         self._source = Source({ord(code): mark for mark, code in self._patterns.codes.items()})
         self._deltas: list[Delta] = []
-        self._space = ""  # read, and perhaps no more than a frame
+        self._space: list[str] = []  # read, and perhaps no more than a frame
         self._open: PartialCall | None = None
         self._reading: Reading | None = self._answer(begun)
         if prefilled:
@@ -80,13 +79,20 @@ class OutputParser:
         """Ends the answer: at its end, or cut off. Returns what is left."""
         self._source.close()
         self._resume()
-        self.reply.finish = "length" if ended == "length" else "calls" if self.reply.calls else "stop"
+        self.reply.finish = "length" if ended == "length" else "calls" if self._reply.calls else "stop"
         return self._taken()
+
+    @property
+    def reply(self) -> Reply:
+        """What was read so far; complete when `finish` was called."""
+        self._reply.text = "".join(self._said["text"])
+        self._reply.reasoning = "".join(self._said["reasoning"])
+        return self._reply
 
     @property
     def repeated(self) -> bool:
         """Whether the last call is the same as an earlier one: a model that repeats itself will say nothing new."""
-        calls = [(call.name, call.arguments) for call in self.reply.calls]
+        calls = [(call.name, call.arguments) for call in self._reply.calls]
         return len(calls) > 1 and calls[-1] in calls[:-1]
 
     def _resume(self) -> None:
@@ -124,18 +130,18 @@ class OutputParser:
                     yield from self._part("reasoning", patterns.reasoning_ends[int(found.lastgroup[5:])])
                 elif found.lastgroup.startswith("text"):
                     yield from self._part("text", patterns.text_ends[int(found.lastgroup[4:])])
-        if not self.reply.calls and not self.reply.reasoning:
-            self._tell("text", self._space)  # white space belongs to a text that has nothing around it
+        if not self._reply.calls and not self._said["reasoning"]:
+            self._tell("text", "".join(self._space))  # white space belongs to a text that has nothing around it
 
     @property
     def _can_call(self) -> bool:
         """Whether a call may begin here."""
-        return self._may_call and not (self._format.trigger == "start" and self.reply.text)
+        return self._may_call and not (self._format.trigger == "start" and self._reply.text)
 
     def _frame(self, source: Source, found: Any) -> None:
         """Reads past a mark. The white space around it is no text."""
         source.read_past(found)
-        self._space = ""
+        self._space = []
 
     def _part(self, kind: _Kind, end: Any) -> Reading:
         """Text or thoughts, up to and with what ends them, or up to another part of the answer."""
@@ -160,21 +166,21 @@ class OutputParser:
     def _say(self, kind: _Kind, said: str) -> None:
         """Tells of text, but for white space at its end, which may be the frame of what comes. At the beginning of an
         answer's text it is one, if thoughts or calls were there before."""
-        whole = self._space + self._source.decoded(said)
+        said = self._source.decoded(said)
+        self._space.append(said)
+        if not said.strip():
+            return
+        whole = "".join(self._space)
         kept = whole.rstrip()
-        self._space = whole[len(kept) :]
-        so_far = self.reply.text if kind == "text" else self.reply.reasoning
-        if not so_far and (kind == "reasoning" or self.reply.reasoning or self.reply.calls):
+        self._space = [whole[len(kept) :]]
+        if not self._said[kind] and (kind == "reasoning" or self._said["reasoning"] or self._reply.calls):
             kept = kept.lstrip()
         self._tell(kind, kept)
 
     def _tell(self, kind: _Kind, text: str) -> None:
         if not text:
             return
-        if kind == "text":
-            self.reply.text += text
-        else:
-            self.reply.reasoning += text
+        self._said[kind].append(text)
         self._deltas.append(Delta(kind, text))
 
     # Calls.
@@ -204,7 +210,7 @@ class OutputParser:
     def _call(self, opened: Any) -> Reading:
         """One call, behind what opens it. False where it is none."""
         groups = opened.groupdict()
-        index = len(self.reply.calls)
+        index = len(self._reply.calls)
         if self._format.is_object:
             call = yield from self._object_call(index)
         else:
@@ -216,8 +222,8 @@ class OutputParser:
             return self._broken()
         self._open = None
         self._source.recall()
-        self._space = ""
-        self.reply.calls.append(call)
+        self._space = []
+        self._reply.calls.append(call)
         yield from self._source.accept(self._patterns.call_ends)
         return True
 
@@ -228,7 +234,7 @@ class OutputParser:
         begun, self._open = self._open, None
         written = self._source.recall()
         if self._source.closed and not self._source.rest.strip():
-            self.reply.partial = begun
+            self._reply.partial = begun
         else:
             self._say("text", written)
         return True

@@ -11,7 +11,7 @@ import regex
 #: White space that may stand in one place of a frame. More is no frame, which keeps reading linear.
 MOST_SPACE = 128
 
-_SPACES = re.compile(r"(\\s|\[\\s[^\]]*\])\*(?!\+)")
+_SPACES = re.compile(r"(\\s|\[\\s[^\]]*\])\*\+?")
 
 
 def compiled(pattern: str, flags: int = 0) -> Any:
