@@ -72,9 +72,11 @@ class FormatPatterns:
         texts = [f"(?P<text{i}>{self.loose(frame.begin)})" for i, frame in enumerate(frames)]
         stray = [f"(?P<stray>{'|'.join(marks)})"] if (marks := self._stray()) else []
         empty = [f"(?P<empty>{self.loose(form.empty)})"] if form.empty else []
-        parts = [*thoughts, *texts, *empty, f"(?P<calls>{begins})", *stray]
-        self.parts = compiled(rf"\s*+(?:{'|'.join(parts)})")
-        self.first_parts = compiled(rf"\s*+(?:{'|'.join([*parts, *([f'(?P<drifted>{drifted})'] if drifted else [])])})")
+        calls = [f"(?P<calls>{begins})"]
+        bare = [f"(?P<drifted>{drifted})"] if drifted else []
+        self.first_parts = compiled(rf"\s*(?:{'|'.join([*thoughts, *texts, *empty, *calls, *stray, *bare])})")
+        again = [] if form.trigger == "start" else calls
+        self.parts = compiled(rf"\s*(?:{'|'.join([*thoughts, *texts, *empty, *again, *stray]) or NEVER.pattern})")
         later = [part for part, frame in zip(thoughts, form.reasoning, strict=True) if self._is_mark(frame.begin)]
         later += [part for part, frame in zip(texts, frames, strict=True) if self._is_mark(frame.begin)]
         later += [] if form.trigger == "start" else [f"(?P<calls>{searched})"]
