@@ -204,7 +204,8 @@ def main() -> None:
             asked = Clients(url, options.model, options.key)
             for clients in options.clients:
                 row = asyncio.run(asked.run(mode, clients, options.seconds)).row()
-                rows.append({"model": options.model, "mode": mode, "clients": clients, **row})
+                settings = {"slots": options.slots, "seconds": options.seconds}
+                rows.append({"model": options.model, "mode": mode, "clients": clients, **settings, **row})
                 right = "-" if row["right_tools"] is None else f"{100 * row['right_tools']:.0f} %"
                 print(
                     f"{mode:6} {clients:7} {row['requests_per_second']:6.2f} {row['tokens_per_second']:6.1f} "
@@ -217,7 +218,7 @@ def main() -> None:
                 process.terminate()
                 process.wait(30)
     machine = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()}
-    document = {"machine": machine, "slots": options.slots, "seconds": options.seconds, "rows": rows}
+    document = {"machine": machine, "rows": rows}
     options.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 

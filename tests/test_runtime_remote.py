@@ -308,6 +308,22 @@ def test_slow_servers(server: Server) -> None:
         assert time.perf_counter() - started < 1.4
 
 
+def test_a_connection_that_breaks_in_the_middle_is_an_error_of_ours(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = remote(server)
+    broken = type("ReadError", (Exception,), {"__module__": "httpx2"})("reset")
+    slow = type("ReadTimeout", (Exception,), {"__module__": "httpx"})("timed out")
+    for error, said in ((broken, "broke: reset"), (slow, "did not answer within")):
+        monkeypatch.setattr("punchcard.models.remote._Answer.add", lambda self, part, error=error: raised(error))
+        with pytest.raises(ModelError, match=said):
+            model.respond(Request(ASK))
+
+
+def raised(error: Exception) -> None:
+    raise error
+
+
 def test_statuses_say_what_to_do(server: Server) -> None:
     server.status = 404
     with pytest.raises(ModelError, match=r"status 404: .*no such model") as caught:

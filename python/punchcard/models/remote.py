@@ -128,10 +128,7 @@ class RemoteModel:
         try:
             yield
         except openai.APITimeoutError as error:
-            raise ModelError(
-                f"{self._url} did not answer within {self._timeout} seconds",
-                hint="Give RemoteModel a longer timeout, or look at the load of the server",
-            ) from error
+            raise self._slow() from error
         except openai.APIConnectionError as error:
             raise ModelError(
                 f"{self._url} cannot be reached: {error.__cause__ or error}", hint="Check base_url, and that it runs"
@@ -148,6 +145,20 @@ class RemoteModel:
             raise ModelError(
                 f"{self._url} sent what is no JSON: {error}", hint="Check that base_url is an API in OpenAI's manner"
             ) from error
+
+        except Exception as error:
+            # In the middle of a stream the package lets errors of its HTTP library through, whose name is not settled.
+            if type(error).__module__.split(".")[0] not in ("httpx", "httpx2"):
+                raise
+            if "Timeout" in type(error).__name__:
+                raise self._slow() from error
+            raise ModelError(f"The connection to {self._url} broke: {error}", hint="Look at its log") from error
+
+    def _slow(self) -> ModelError:
+        return ModelError(
+            f"{self._url} did not answer within {self._timeout} seconds",
+            hint="Give RemoteModel a longer timeout, or look at the load of the server",
+        )
 
     # The request.
 
