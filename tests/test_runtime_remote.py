@@ -311,6 +311,7 @@ def test_slow_servers(server: Server) -> None:
 def test_a_connection_that_breaks_in_the_middle_is_an_error_of_ours(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    server.events = [part(content="x"), part(finish="stop")]
     model = remote(server)
     broken = type("ReadError", (Exception,), {"__module__": "httpx2"})("reset")
     slow = type("ReadTimeout", (Exception,), {"__module__": "httpx"})("timed out")
