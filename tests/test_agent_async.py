@@ -61,13 +61,22 @@ def test_a_run_in_an_event_loop_gives_what_an_ordinary_run_gives() -> None:
 
 
 def test_the_calls_of_an_answer_run_at_the_same_time_and_their_order_is_kept() -> None:
+    met: dict[int, asyncio.Event] = {}
+
+    async def meet(n: int, other: int) -> str:
+        """Wait for the other call."""
+        met.setdefault(n, asyncio.Event()).set()
+        await met.setdefault(other, asyncio.Event()).wait()
+        return f"met {other}"
+
+    chat = FakeChat(calls(Call("meet", {"n": 1, "other": 2}), Call("meet", {"n": 2, "other": 1})), "Done.")
+    result = run(Agent([meet], chat).arun("Go", max_seconds=60))  # one after the other, they would wait forever
+    assert [entry["result"] for entry in result["results"]] == ["met 2", "met 1"]
     chat = FakeChat(
-        calls(*(Call(name, {"page": n, "seconds": 0.6 - n / 10}) for n in (1, 2) for name in ("fetch", "read"))),
+        calls(*(Call(name, {"page": n, "seconds": 0.3 - n / 10}) for n in (1, 2) for name in ("fetch", "read"))),
         "Done.",
     )
-    started = time.monotonic()
     result = run(Agent([fetch, read], chat).arun("Go"))
-    assert time.monotonic() - started < 1.4  # 1.8 one after the other
     assert [entry["result"] for entry in result["results"]] == ["page 1", "read 1", "page 2", "read 2"]
 
 
@@ -181,10 +190,8 @@ def test_time_that_is_up_cancels_what_runs_and_keeps_what_is_done() -> None:
         ),
         "never said",
     )
-    started = time.monotonic()
     subject = Agent([fetch, read], chat)
     result = run(subject.arun("Go", max_seconds=0.4))
-    assert time.monotonic() - started < 2.5
     assert [entry.get("result") or entry["error"] for entry in result["results"]] == [
         "page 1",
         "stopped: the time is up",

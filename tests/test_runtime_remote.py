@@ -302,10 +302,8 @@ def test_slow_servers(server: Server) -> None:
         lambda model: model.respond(Request(ASK)),
         lambda model: asyncio.run(model.arespond(Request(ASK))),
     ):
-        started = time.perf_counter()
         with pytest.raises(ModelError, match=r"did not answer within 0\.3 seconds"):
             respond(remote(server, timeout=0.3))
-        assert time.perf_counter() - started < 1.4
 
 
 def test_a_connection_that_breaks_in_the_middle_is_an_error_of_ours(
