@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeGuard, cast
 
 from punchcard._core import GrammarMatcher
 from punchcard.chat import Chat, Delta, Reply, Request, Sampling
@@ -23,13 +23,25 @@ def as_chat(model: str | os.PathLike[str] | Model | Chat | None, tool_format: st
 
     Raises `ModelError` if the model cannot be loaded.
     """
+    loaded = load_model(model)
+    return loaded if answers_itself(loaded) else StepChat(cast(Model, loaded), tool_format)
+
+
+def load_model(model: str | os.PathLike[str] | Model | Chat | None) -> Model | Chat:
+    """A model by name or path, or the default one; a `Model` or a `Chat` is returned as it is.
+
+    Raises `ModelError` if it cannot be loaded.
+    """
     if model is None or isinstance(model, (str, os.PathLike)):
         from punchcard.models import LocalModel
 
-        model = LocalModel.load(model)
-    if hasattr(model, "respond"):
-        return cast(Chat, model)
-    return StepChat(model, tool_format)
+        return LocalModel.load(model)
+    return model
+
+
+def answers_itself(model: Any) -> TypeGuard[Chat]:
+    """Whether a model is a `Chat`."""
+    return hasattr(model, "respond")
 
 
 class StepChat:

@@ -14,12 +14,13 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from punchcard.agent.asking import answers_itself, asker
+from punchcard.agent.asking import asker
 from punchcard.agent.hooks import AfterCall, BeforeCall
 from punchcard.agent.run import Blocking, Concurrent, Result, Run, RunLimits, Waiting
 from punchcard.agent.transcript import Transcript
+from punchcard.answering import load_model
 from punchcard.chat import Chat, Delta, Message, Sampling
 from punchcard.errors import PunchcardError, ToolError
 from punchcard.formats import ToolFormat
@@ -89,7 +90,7 @@ class Agent:
         after_call: AfterCall | None = None,
     ) -> None:
         self.tools = as_tools(tools)
-        self.model: Model | Chat = model if answers_itself(model) else load_model(cast(Any, model))
+        self.model: Model | Chat = load_model(model)
         self.system = system
         self.grammar = grammar
         self.tool_choice = tool_choice
@@ -318,12 +319,3 @@ class Agent:
 
 
 _SETTINGS = ("system", "grammar", "tool_choice", "parallel", "reasoning", "skip_tools")
-
-
-def load_model(model: str | os.PathLike[str] | Model | None) -> Model:
-    """A model by name or path, or the default one; an object that is a model already is returned as it is."""
-    if model is None or isinstance(model, (str, os.PathLike)):
-        from punchcard.models import LocalModel
-
-        return LocalModel.load(model)
-    return model

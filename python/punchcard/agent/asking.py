@@ -6,10 +6,10 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeGuard, cast
+from typing import Any, ClassVar, cast
 
 from punchcard.agent.calibration import Calibration
-from punchcard.answering import StepChat, sampling_sampler
+from punchcard.answering import StepChat, answers_itself, sampling_sampler
 from punchcard.chat import Chat, Delta, Reply, Request, Sampling
 from punchcard.errors import PunchcardError
 from punchcard.formats import ToolFormat
@@ -232,8 +232,3 @@ def asker(model: Model | Chat, tool_format: ToolFormat | str | None, sampling: S
         sampling_sampler(sampling)  # complains of values out of range
         return ChatAsker(model, sampling)
     return StepAsker(StepChat(cast(Model, model), tool_format), sampling)
-
-
-def answers_itself(model: Any) -> TypeGuard[Chat]:
-    """Whether a model is a `Chat`."""
-    return hasattr(model, "respond")
