@@ -32,3 +32,7 @@ class Limits:
     max_states: int = 8_000_000
     #: Ways in which one text may be read at once.
     max_readings: int = 10_000
+    #: Bytes that texts may add to a compiled grammar. Past them its tables are built anew, and live matchers read their
+    #: texts again, so memory stays flat however long a grammar serves. Only one text that takes more by itself is an
+    #: error.
+    max_memory: int = 64 << 20

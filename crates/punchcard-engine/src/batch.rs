@@ -4,16 +4,20 @@ use crate::matcher::Matcher;
 use hashbrown::HashMap;
 use punchcard_schema::SchemaError;
 use rayon::prelude::*;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Fills one row for each matcher, in parallel; a row without a matcher is left to the caller. Sequences of one grammar
-/// share its caches, so they are done one after the other, and different grammars side by side.
-pub fn fill_masks(rows: Vec<(&Matcher, &mut [u32])>, pool: &rayon::ThreadPool) -> Result<(), SchemaError> {
-    let mut by_grammar: HashMap<usize, Vec<(&Matcher, &mut [u32])>> = HashMap::new();
+/// A matcher that other threads may use, and its row.
+type Job<'a> = (&'a Mutex<Matcher>, &'a mut [u32]);
+
+/// Fills one row for each matcher, in parallel. Sequences of one grammar share its tables, so they are done one after the
+/// other, and different grammars side by side.
+pub fn fill_masks(rows: Vec<Job<'_>>, pool: &rayon::ThreadPool) -> Result<(), SchemaError> {
+    let mut by_grammar: HashMap<usize, Vec<Job<'_>>> = HashMap::new();
     for (matcher, row) in rows {
-        by_grammar.entry(matcher.grammar().address()).or_default().push((matcher, row));
+        let address = lock(matcher).grammar().address();
+        by_grammar.entry(address).or_default().push((matcher, row));
     }
-    let fill =
-        |rows: Vec<(&Matcher, &mut [u32])>| rows.into_iter().try_for_each(|(matcher, row)| matcher.fill_mask(row));
+    let fill = |rows: Vec<Job<'_>>| rows.into_iter().try_for_each(|(matcher, row)| lock(matcher).fill_mask(row));
     if by_grammar.len() == 1 || pool.current_num_threads() == 1 {
         return by_grammar.into_values().try_for_each(fill);
     }
@@ -21,4 +25,9 @@ pub fn fill_masks(rows: Vec<(&Matcher, &mut [u32])>, pool: &rayon::ThreadPool) -
     // The largest first, so that no thread is left with it at the end.
     groups.sort_unstable_by_key(|rows| std::cmp::Reverse(rows.len()));
     pool.install(|| groups.into_par_iter().with_max_len(1).try_for_each(fill))
+}
+
+/// Locks a matcher. A panic in one of its operations leaves it as it was before.
+pub fn lock(matcher: &Mutex<Matcher>) -> MutexGuard<'_, Matcher> {
+    matcher.lock().unwrap_or_else(PoisonError::into_inner)
 }

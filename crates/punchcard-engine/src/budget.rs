@@ -7,7 +7,7 @@
 
 use crate::Piece;
 use crate::automaton::ConfigId;
-use crate::grammar::Machine;
+use crate::machine::Machine;
 use crate::mask::{clear, set};
 use crate::vocabulary::Vocabulary;
 use hashbrown::HashMap;

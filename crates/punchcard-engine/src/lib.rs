@@ -15,12 +15,14 @@ pub mod json;
 mod kinds;
 pub mod leaf;
 mod leaf_walk;
+mod machine;
 pub mod mask;
 pub mod matcher;
 pub mod options;
 mod row;
 pub mod rules;
 mod serial;
+mod tables;
 pub mod trie;
 pub mod vocabulary;
 

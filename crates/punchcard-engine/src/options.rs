@@ -40,7 +40,11 @@ pub struct Limits {
     pub max_automaton_work: u64,
     pub max_states: usize,
     pub max_readings: usize,
+    pub max_memory: usize,
 }
+
+/// Bytes that texts may add to a grammar before its tables begin anew.
+const MAX_MEMORY: usize = 64 << 20;
 
 impl Default for Limits {
     fn default() -> Self {
@@ -54,6 +58,7 @@ impl Default for Limits {
             max_automaton_work: schema.max_automaton_work,
             max_states: machine.max_states,
             max_readings: machine.max_readings,
+            max_memory: MAX_MEMORY,
         }
     }
 }

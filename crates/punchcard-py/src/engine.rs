@@ -10,7 +10,7 @@ use punchcard_grammar::{Expr, GrammarError};
 use punchcard_schema::{Algebra, Status};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// The tokens of a model; see `punchcard.TokenizerInfo`.
 #[pyclass(name = "Vocabulary", module = "punchcard._core", frozen)]
@@ -74,8 +74,8 @@ pub struct PyCompiledGrammar(CompiledGrammar);
 impl PyCompiledGrammar {
     /// An estimate of the bytes that the grammar and its caches hold.
     #[getter]
-    fn memory_size_bytes(&self, py: Python<'_>) -> usize {
-        py.detach(|| self.0.memory_size())
+    fn memory_size_bytes(&self) -> usize {
+        self.0.memory_size()
     }
 
     #[getter]
@@ -197,10 +197,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for TokenId {
     }
 }
 
-/// Follows one sequence of tokens through a grammar.
-#[pyclass(name = "GrammarMatcher", module = "punchcard._core")]
+/// Follows one sequence of tokens through a grammar. Threads that share one take turns.
+#[pyclass(name = "GrammarMatcher", module = "punchcard._core", frozen)]
 pub struct PyMatcher {
-    matcher: Matcher,
+    matcher: Mutex<Matcher>,
+    grammar: CompiledGrammar,
     max_rollback_tokens: Option<usize>,
 }
 
@@ -232,13 +233,26 @@ impl PyMatcher {
     /// Whether a filled row forbids any token.
     fn forbids(&self, row: &[u32]) -> bool {
         // Nearly always one of the first words says so.
-        let size = self.matcher.grammar().vocabulary().size();
+        let size = self.grammar.vocabulary().size();
         let (whole, rest) = row.split_at(size / 32);
         whole.iter().any(|&word| word != u32::MAX) || rest.iter().any(|word| word.count_ones() as usize != size % 32)
     }
 
     fn words(&self) -> usize {
-        self.matcher.grammar().vocabulary().mask_words()
+        self.grammar.vocabulary().mask_words()
+    }
+
+    /// Runs an operation without the interpreter's lock, as another thread may be at work with the matcher or its grammar.
+    fn run<T: Send>(&self, py: Python<'_>, operation: impl FnOnce(&mut Matcher) -> T + Send) -> T {
+        py.detach(|| operation(&mut batch::lock(&self.matcher)))
+    }
+
+    /// Runs an operation that takes no time and needs no grammar.
+    fn look<T: Send>(&self, py: Python<'_>, operation: impl FnOnce(&mut Matcher) -> T + Send) -> T {
+        match self.matcher.try_lock() {
+            Ok(mut matcher) => operation(&mut matcher),
+            Err(_) => self.run(py, operation),
+        }
     }
 }
 
@@ -281,7 +295,8 @@ impl PyMatcher {
         if events {
             py.detach(|| matcher.tell_events()).map_err(|error| compile_error(py, &error))?;
         }
-        Ok(PyMatcher { matcher, max_rollback_tokens: usize::try_from(max_rollback_tokens).ok() })
+        let max_rollback_tokens = usize::try_from(max_rollback_tokens).ok();
+        Ok(PyMatcher { matcher: Mutex::new(matcher), grammar: compiled_grammar.0.clone(), max_rollback_tokens })
     }
 
     /// Writes which tokens may come next into row `index` of `bitmask`.
@@ -290,7 +305,7 @@ impl PyMatcher {
         let mut array = writable(py, bitmask)?;
         let mut view = array.as_array_mut();
         let row = row_of(py, &mut view, index, self.words())?;
-        py.detach(|| self.matcher.fill_mask(row)).map_err(|error| schema_error(py, &error))?;
+        self.run(py, |matcher| matcher.fill_mask(row)).map_err(|error| schema_error(py, &error))?;
         Ok(self.forbids(row))
     }
 
@@ -323,22 +338,24 @@ impl PyMatcher {
         row_of(py, &mut view, index + token_ids.len(), words)?;
         let Some(all) = view.as_slice_mut() else { return Err(wrong("The rows are not contiguous".into())) };
         let all: &mut [u32] = bytemuck::cast_slice_mut(&mut all[index * words..]);
-        let filled = py.detach(|| {
-            self.matcher.fill_draft_masks(&drafted, |row, fill| fill(&mut all[row * words..(row + 1) * words]))
-        });
+        let mut rows = all.chunks_exact_mut(words);
+        let filled = self.run(py, |matcher| matcher.fill_draft_masks(&drafted, &mut rows));
         filled.map_err(|error| schema_error(py, &error))
     }
 
     /// Takes a token. False if it cannot come next; then nothing has changed.
-    fn accept_token(&mut self, py: Python<'_>, token_id: TokenId) -> PyResult<bool> {
-        self.matcher.accept_token(token_id.0).map_err(|error| schema_error(py, &error))
+    fn accept_token(&self, py: Python<'_>, token_id: TokenId) -> PyResult<bool> {
+        self.run(py, |matcher| matcher.accept_token(token_id.0)).map_err(|error| schema_error(py, &error))
     }
 
     /// Takes text (str or bytes) as one step. False if it cannot come next; then nothing has changed.
-    fn accept_string(&mut self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn accept_string(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<bool> {
         let result = match text.extract::<&[u8]>() {
-            Ok(bytes) => self.matcher.accept_bytes(bytes),
-            Err(_) => self.matcher.accept_bytes(text.extract::<String>()?.as_bytes()),
+            Ok(bytes) => self.run(py, |matcher| matcher.accept_bytes(bytes)),
+            Err(_) => {
+                let text = text.extract::<String>()?;
+                self.run(py, |matcher| matcher.accept_bytes(text.as_bytes()))
+            }
         };
         result.map_err(|error| schema_error(py, &error))
     }
@@ -346,31 +363,31 @@ impl PyMatcher {
     /// How many of the tokens, from the first on, could be taken.
     fn validate_tokens(&self, py: Python<'_>, token_ids: Vec<TokenId>) -> PyResult<usize> {
         let ids: Vec<u32> = token_ids.iter().map(|id| id.0).collect();
-        py.detach(|| self.matcher.validate_tokens(&ids)).map_err(|error| schema_error(py, &error))
+        self.run(py, |matcher| matcher.validate_tokens(&ids)).map_err(|error| schema_error(py, &error))
     }
 
     /// In how many ways the text so far can be read. Masks cost in proportion to it.
     #[getter]
-    fn num_readings(&self) -> usize {
-        self.matcher.readings()
+    fn num_readings(&self, py: Python<'_>) -> PyResult<usize> {
+        self.run(py, Matcher::readings).map_err(|error| schema_error(py, &error))
     }
 
     /// How many steps can be rolled back.
     #[getter]
-    fn num_steps(&self) -> usize {
-        self.matcher.steps()
+    fn num_steps(&self, py: Python<'_>) -> usize {
+        self.look(py, |matcher| matcher.steps())
     }
 
     /// Tokens that may still be taken under the token budget; None without one.
     #[getter]
-    fn budget_left(&self) -> Option<u32> {
-        self.matcher.budget_left()
+    fn budget_left(&self, py: Python<'_>) -> Option<u32> {
+        self.look(py, |matcher| matcher.budget_left())
     }
 
     /// The events of the text so far that are certain, from the `first` on.
     #[pyo3(signature = (first = 0))]
     fn events<'py>(&self, py: Python<'py>, first: usize) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let Some(events) = self.matcher.events(first) else {
+        let Some(events) = self.look(py, |matcher| matcher.events(first)) else {
             let hint = "Make the matcher with events=True".to_string();
             return Err(exception(py, "MatcherError", "This matcher tells no events", &[("hint", hint)]));
         };
@@ -384,41 +401,43 @@ impl PyMatcher {
 
     /// Whether the text may end here.
     fn is_accepting(&self, py: Python<'_>) -> PyResult<bool> {
-        self.matcher.is_accepting().map_err(|error| schema_error(py, &error))
+        self.run(py, Matcher::is_accepting).map_err(|error| schema_error(py, &error))
     }
 
     /// Whether an end token was taken.
-    fn is_terminated(&self) -> bool {
-        self.matcher.is_terminated()
+    fn is_terminated(&self, py: Python<'_>) -> bool {
+        self.look(py, |matcher| matcher.is_terminated())
     }
 
     /// Takes back the last `num_tokens` steps.
     #[pyo3(signature = (num_tokens = 1))]
-    fn rollback(&mut self, py: Python<'_>, num_tokens: usize) -> PyResult<()> {
+    fn rollback(&self, py: Python<'_>, num_tokens: usize) -> PyResult<()> {
         if let Some(most) = self.max_rollback_tokens.filter(|&most| num_tokens > most) {
             let message = format!("Cannot roll back {num_tokens} steps: max_rollback_tokens={most}");
             return Err(exception(py, "MatcherError", &message, &[]));
         }
-        if self.matcher.rollback(num_tokens) {
+        let (done, steps) = self.look(py, |matcher| (matcher.rollback(num_tokens), matcher.steps()));
+        if done {
             return Ok(());
         }
-        let message = format!("Cannot roll back {num_tokens} steps: only {} were taken", self.matcher.steps());
+        let message = format!("Cannot roll back {num_tokens} steps: only {steps} were taken");
         Err(exception(py, "MatcherError", &message, &[]))
     }
 
     /// An independent matcher at the same place.
-    fn fork(&self) -> Self {
-        PyMatcher { matcher: self.matcher.clone(), max_rollback_tokens: self.max_rollback_tokens }
+    fn fork(&self, py: Python<'_>) -> Self {
+        let matcher = Mutex::new(self.look(py, |matcher| matcher.clone()));
+        PyMatcher { matcher, grammar: self.grammar.clone(), max_rollback_tokens: self.max_rollback_tokens }
     }
 
     /// Back to the beginning.
-    fn reset(&mut self) {
-        self.matcher.reset();
+    fn reset(&self, py: Python<'_>) {
+        self.look(py, Matcher::reset);
     }
 
     /// Bytes that complete the text, a short way if not the shortest; empty if it may end here.
     fn find_completion<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let found = py.detach(|| self.matcher.completion()).map_err(|error| schema_error(py, &error))?;
+        let found = self.run(py, |matcher| matcher.completion()).map_err(|error| schema_error(py, &error))?;
         match found.as_deref() {
             Some([]) => Ok(PyBytes::new(py, b"")),
             Some([Piece::Bytes(bytes)]) => Ok(PyBytes::new(py, bytes)),
@@ -437,19 +456,19 @@ impl PyMatcher {
 
     /// Tokens that complete the text, a short way if not the shortest; none if it may end here.
     fn find_completion_tokens(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
-        let found = py.detach(|| self.matcher.completion_tokens()).map_err(|error| schema_error(py, &error))?;
+        let found = self.run(py, |matcher| matcher.completion_tokens()).map_err(|error| schema_error(py, &error))?;
         found.map(|tokens| tokens.to_vec()).ok_or_else(|| no_example(py))
     }
 
     /// The bytes that every text must go on with; they may end inside a character.
     fn find_jump_forward_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let forced = py.detach(|| self.matcher.forced()).map_err(|error| schema_error(py, &error))?;
+        let forced = self.run(py, |matcher| matcher.forced()).map_err(|error| schema_error(py, &error))?;
         Ok(PyBytes::new(py, &forced))
     }
 
     /// The text that every text must go on with, in whole characters.
     fn find_jump_forward_string(&self, py: Python<'_>) -> PyResult<String> {
-        let forced = py.detach(|| self.matcher.forced()).map_err(|error| schema_error(py, &error))?;
+        let forced = self.run(py, |matcher| matcher.forced()).map_err(|error| schema_error(py, &error))?;
         let whole = match std::str::from_utf8(&forced) {
             Ok(text) => text,
             Err(error) => std::str::from_utf8(&forced[..error.valid_up_to()]).unwrap_or_default(),
@@ -459,7 +478,7 @@ impl PyMatcher {
 
     /// Tokens of the text that every text must go on with, as far as they are settled.
     fn find_jump_forward_tokens(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
-        py.detach(|| self.matcher.forced_tokens()).map_err(|error| schema_error(py, &error))
+        self.run(py, |matcher| matcher.forced_tokens()).map_err(|error| schema_error(py, &error))
     }
 }
 
@@ -491,7 +510,7 @@ impl PyBatchExecutor {
     fn fill(
         &self,
         py: Python<'_>,
-        matchers: Vec<Option<PyRef<'_, PyMatcher>>>,
+        matchers: Vec<Option<Py<PyMatcher>>>,
         bitmask: &Bound<'_, PyAny>,
         rows: Vec<usize>,
     ) -> PyResult<Vec<bool>> {
@@ -510,7 +529,7 @@ impl PyBatchExecutor {
                 None => return Err(wrong(format!("Row {row} is not among the {count} rows of the bitmask"))),
             }
             if let Some(matcher) = &matchers[i] {
-                row_of(py, &mut view, row, matcher.words())?;
+                row_of(py, &mut view, row, matcher.get().words())?;
             }
         }
         let Some(all) = view.as_slice_mut() else { return Err(wrong("The rows are not contiguous".into())) };
@@ -518,14 +537,14 @@ impl PyBatchExecutor {
         let mut work = Vec::with_capacity(matchers.len());
         for (row, place) in all.chunks_mut(words.max(1)).zip(&places) {
             match place.map(|i| &matchers[i]) {
-                Some(Some(matcher)) => work.push((&matcher.matcher, row)),
+                Some(Some(matcher)) => work.push((&matcher.get().matcher, row)),
                 Some(None) => row.fill(u32::MAX),
                 None => {}
             }
         }
         py.detach(|| batch::fill_masks(work, &self.0)).map_err(|error| schema_error(py, &error))?;
-        let forbids = |(matcher, &row): (&Option<PyRef<'_, PyMatcher>>, &usize)| {
-            matcher.as_ref().is_some_and(|matcher| matcher.forbids(&all[row * words..(row + 1) * words]))
+        let forbids = |(matcher, &row): (&Option<Py<PyMatcher>>, &usize)| {
+            matcher.as_ref().is_some_and(|matcher| matcher.get().forbids(&all[row * words..(row + 1) * words]))
         };
         Ok(matchers.iter().zip(&rows).map(forbids).collect())
     }

@@ -246,6 +246,11 @@ impl Machine {
         self.start
     }
 
+    /// How many states it holds.
+    pub(crate) fn states(&self) -> usize {
+        self.stacks.len() + self.configs.len() + self.typed.len()
+    }
+
     /// An estimate of the bytes on the heap.
     pub fn memory_size(&self) -> usize {
         self.algebra.memory_size()
@@ -288,7 +293,7 @@ impl Machine {
     }
 
     fn check_states(&self) -> Result<(), SchemaError> {
-        if self.stacks.len() + self.configs.len() + self.typed.len() > self.limits.max_states {
+        if self.states() > self.limits.max_states {
             let hint = "Compile the schema anew for further texts, constrain free member names, or raise the limit";
             return Err(SchemaError::limit("max_states", self.limits.max_states, "", hint));
         }

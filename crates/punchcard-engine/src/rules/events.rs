@@ -73,6 +73,11 @@ const MOST_THREADS: usize = 64;
 const MOST_WAYS: usize = 100_000;
 
 impl Teller {
+    /// An estimate of the bytes on the heap.
+    pub(crate) fn memory_size(&self) -> usize {
+        self.machine.memory_size()
+    }
+
     pub(crate) fn new(expr: &Expr, vocabulary: &Vocabulary, limits: &Limits) -> Result<Teller, CompileError> {
         let mut lowered: Lowered = lower::lower(expr, vocabulary, limits, true)?;
         let names = std::mem::take(&mut lowered.names).into_iter();

@@ -151,6 +151,12 @@ impl Machine {
         self.configs.readings(config)
     }
 
+    /// How many states it holds.
+    pub(crate) fn states(&self) -> usize {
+        let parts: usize = self.parts.iter().map(json::Machine::states).sum();
+        self.configs.len() + self.stacks.len() + self.nodes.len() + parts
+    }
+
     /// An estimate of the bytes on the heap.
     pub(crate) fn memory_size(&self) -> usize {
         self.nodes.memory_size()

@@ -1,0 +1,184 @@
+//! The machine of a grammar, whichever of the two kinds it is.
+
+use crate::automaton::ConfigId;
+use crate::bytes::ByteSet;
+use crate::error::CompileError;
+use crate::mask::{Mask, set};
+use crate::options::{JsonOptions, Limits};
+use crate::vocabulary::Vocabulary;
+use crate::{Piece, json, rules};
+use punchcard_grammar::Expr;
+use punchcard_schema::SchemaError;
+
+/// What reads the text.
+#[derive(Debug)]
+pub(crate) enum Machine {
+    Json(Box<json::Machine>),
+    Rules(Box<rules::Machine>),
+}
+
+impl Machine {
+    /// Compiles a grammar expression.
+    pub(crate) fn new(vocabulary: &Vocabulary, expr: &Expr, limits: &Limits) -> Result<Machine, CompileError> {
+        match expr {
+            Expr::JsonSchema { schema, options } => {
+                let options = JsonOptions::from_map(options, limits)?;
+                Ok(Machine::Json(Box::new(options.machine(schema, vocabulary)?)))
+            }
+            _ => {
+                let lowered = rules::lower::lower(expr, vocabulary, limits, false)?;
+                Ok(Machine::Rules(Box::new(rules::Machine::new(lowered, limits.machine())?)))
+            }
+        }
+    }
+
+    /// The configuration before the first byte.
+    pub(crate) fn start(&self) -> ConfigId {
+        match self {
+            Machine::Json(machine) => machine.start(),
+            Machine::Rules(machine) => machine.start(),
+        }
+    }
+
+    /// How many states it holds: where that is as before, hardly anything was added.
+    pub(crate) fn states(&self) -> usize {
+        match self {
+            Machine::Json(machine) => machine.states(),
+            Machine::Rules(machine) => machine.states(),
+        }
+    }
+
+    pub(crate) fn step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, SchemaError> {
+        match self {
+            Machine::Json(machine) => machine.step(config, byte),
+            Machine::Rules(machine) => machine.step(config, byte),
+        }
+    }
+
+    pub(crate) fn is_accepting(&mut self, config: ConfigId) -> Result<bool, SchemaError> {
+        match self {
+            Machine::Json(machine) => Ok(machine.is_accepting(config)),
+            Machine::Rules(machine) => machine.is_accepting(config),
+        }
+    }
+
+    /// The configuration after a token: `bytes` is what it spells, if it is text.
+    pub(crate) fn step_token(
+        &mut self,
+        config: ConfigId,
+        id: u32,
+        bytes: Option<&[u8]>,
+    ) -> Result<ConfigId, SchemaError> {
+        match self {
+            Machine::Rules(machine) => machine.step_token(config, id, bytes),
+            Machine::Json(machine) => bytes.map_or(Ok(ConfigId::DEAD), |bytes| machine.step_token(config, id, bytes)),
+        }
+    }
+
+    /// The configuration at the end of a token that is text.
+    pub(crate) fn after_token(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
+        match self {
+            Machine::Rules(machine) => machine.after_token(config),
+            Machine::Json(_) => Ok(config),
+        }
+    }
+
+    /// Tokens that the grammar asks for by id, sorted.
+    pub(crate) fn asked_for(&mut self, config: ConfigId) -> Result<Vec<u32>, SchemaError> {
+        match self {
+            Machine::Rules(machine) => machine.asked_for(config),
+            Machine::Json(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// A configuration with an equal completion: member names that are treated alike are one.
+    pub(crate) fn representative(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
+        match self {
+            Machine::Rules(machine) => machine.representative(config),
+            Machine::Json(machine) => machine.representative(config),
+        }
+    }
+
+    /// The same, also where what completes the text has the name in question in it.
+    pub(crate) fn stand_in(&mut self, config: ConfigId) -> Result<ConfigId, SchemaError> {
+        match self {
+            Machine::Rules(machine) => machine.stand_in(config),
+            Machine::Json(machine) => machine.stand_in(config),
+        }
+    }
+
+    /// Whether a member name is being read, and nothing else.
+    pub(crate) fn is_in_name(&self, config: ConfigId) -> bool {
+        match self {
+            Machine::Rules(machine) => machine.is_in_name(config),
+            Machine::Json(machine) => machine.is_in_name(config),
+        }
+    }
+
+    /// What completes `other`, from all places on that are, in a string, behind the member name being read in `config`.
+    pub(crate) fn strings_after(&mut self, config: ConfigId, other: ConfigId) -> Result<Vec<Vec<u8>>, SchemaError> {
+        match self {
+            Machine::Rules(machine) => machine.strings_after(config, other),
+            Machine::Json(machine) => machine.strings_after(config, other),
+        }
+    }
+
+    pub(crate) fn fill_mask(
+        &mut self,
+        vocabulary: &Vocabulary,
+        config: ConfigId,
+        words: &mut [u32],
+    ) -> Result<Mask, SchemaError> {
+        match self {
+            Machine::Json(machine) => machine.fill_mask(vocabulary, config, words),
+            Machine::Rules(machine) => {
+                words.fill(0);
+                machine.fill_mask(vocabulary, config, words)?;
+                if machine.is_accepting(config)? {
+                    vocabulary.eos().iter().for_each(|&id| set(words, id));
+                }
+                Ok(Mask::of(words))
+            }
+        }
+    }
+
+    /// Adds the bytes that may come next, and perhaps some that may not.
+    pub(crate) fn possible_bytes(&mut self, config: ConfigId, out: &mut ByteSet) -> Result<(), SchemaError> {
+        match self {
+            Machine::Json(machine) => machine.possible_bytes(config, out),
+            Machine::Rules(machine) => machine.possible_bytes(config, out),
+        }
+    }
+
+    /// Whether tokens may come next that are no text.
+    pub(crate) fn asks_for_tokens(&mut self, config: ConfigId) -> Result<bool, SchemaError> {
+        match self {
+            Machine::Json(_) => Ok(false),
+            Machine::Rules(machine) => Ok(!machine.token_exits(config)?.is_empty()),
+        }
+    }
+
+    pub(crate) fn completion(&mut self, config: ConfigId) -> Result<Option<Vec<Piece>>, SchemaError> {
+        match self {
+            Machine::Json(machine) => {
+                let bytes = machine.completion(config)?;
+                Ok(bytes.map(|bytes| if bytes.is_empty() { Vec::new() } else { vec![Piece::Bytes(bytes)] }))
+            }
+            Machine::Rules(machine) => machine.completion(config),
+        }
+    }
+
+    pub(crate) fn readings(&self, config: ConfigId) -> usize {
+        match self {
+            Machine::Json(machine) => machine.readings_of(config).len(),
+            Machine::Rules(machine) => machine.readings_of(config).len(),
+        }
+    }
+
+    pub(crate) fn memory_size(&self) -> usize {
+        match self {
+            Machine::Json(machine) => machine.memory_size(),
+            Machine::Rules(machine) => machine.memory_size(),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! What a compiled grammar builds while texts are read: its machine, its masks and all that it remembers.
+//!
+//! All of it can be built again from the grammar's source. So when texts have added more than the grammar's `max_memory`,
+//! the tables begin anew, in a new *epoch*, and what they held is freed at once. Configurations mean nothing in another
+//! epoch. A matcher notes the epoch of its configurations, and where that is over it reads its text again
+//! ([`Matcher`](crate::Matcher)). What this rereading adds is not counted, so that it cannot begin an epoch by itself: in
+//! each epoch there is room for `max_memory` of new states, and rereading costs at most as much as was read before.
+
+use crate::Piece;
+use crate::automaton::ConfigId;
+use crate::budget::Budgets;
+use crate::bytes::ByteSet;
+use crate::error::CompileError;
+use crate::grammar::{FREED_APART, Source, free_apart, on_a_large_stack};
+use crate::limit_error;
+use crate::machine::Machine;
+use crate::mask::Mask;
+use crate::rules::events::{Teller, Telling};
+use crate::vocabulary::Vocabulary;
+use hashbrown::HashMap;
+use punchcard_schema::SchemaError;
+use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
+
+/// Most bytes of finished masks that a grammar keeps.
+const MASK_CACHE_BYTES: usize = 16 << 20;
+
+/// The states of a grammar in one epoch.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    machine: Machine,
+    start: ConfigId,
+    masks: HashMap<ConfigId, Mask, FxBuildHasher>,
+    mask_bytes: usize,
+    budgets: Budgets,
+    /// Made when events are asked for.
+    teller: Option<Teller>,
+    epoch: u64,
+    /// Bytes that compiling took.
+    compiled: usize,
+    /// Bytes that were added by reading texts of an earlier epoch again.
+    reread: usize,
+    /// Bytes that the tables hold, when last measured.
+    size: usize,
+    /// States of the machine, when last measured.
+    states: usize,
+    /// An operation broke off in the middle, so nothing here can be trusted.
+    is_broken: bool,
+}
+
+impl Tables {
+    pub(crate) fn new(machine: Machine, epoch: u64) -> Tables {
+        let mut tables = Tables {
+            start: machine.start(),
+            machine,
+            masks: HashMap::default(),
+            mask_bytes: 0,
+            budgets: Budgets::default(),
+            teller: None,
+            epoch,
+            compiled: 0,
+            reread: 0,
+            size: 0,
+            states: 0,
+            is_broken: false,
+        };
+        tables.measure();
+        tables.compiled = tables.size;
+        tables
+    }
+
+    /// The configuration before the first byte.
+    pub(crate) fn start(&self) -> ConfigId {
+        self.start
+    }
+
+    /// The number of the epoch.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// An estimate of the bytes on the heap, as of the last operation that added states.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Marks the tables as unusable: the next matcher begins a new epoch.
+    pub(crate) fn mark_broken(&mut self) {
+        self.is_broken = true;
+    }
+
+    fn measure(&mut self) {
+        self.states = self.machine.states();
+        let teller = self.teller.as_ref().map_or(0, Teller::memory_size);
+        self.size = self.machine.memory_size() + self.mask_bytes + self.budgets.memory_size() + teller;
+    }
+
+    /// Measures if an operation added states.
+    fn notice(&mut self) {
+        if self.machine.states() != self.states {
+            self.measure();
+        }
+    }
+
+    /// Begins a new epoch if texts have added more than the grammar may hold.
+    pub(crate) fn renew_if_full(&mut self, source: &Source) -> Result<(), SchemaError> {
+        let most = source.limits.max_memory.saturating_add(self.compiled).saturating_add(self.reread);
+        if self.size <= most && !self.is_broken {
+            return Ok(());
+        }
+        let compile = || Machine::new(&source.vocabulary, &source.expr, &source.limits);
+        let machine = on_a_large_stack(compile).map_err(again)?;
+        let old = std::mem::replace(self, Tables::new(machine, self.epoch + 1));
+        if old.size > FREED_APART {
+            free_apart(old);
+        }
+        Ok(())
+    }
+
+    /// Notes that all that was added since the tables had `size` bytes comes from a text of an earlier epoch.
+    pub(crate) fn end_rereading(&mut self, size: usize, max_memory: usize) -> Result<(), SchemaError> {
+        self.measure();
+        let added = self.size.saturating_sub(size);
+        self.reread += added;
+        if added > max_memory {
+            let hint = "Raise the limit, or end the text: shorter texts, fewer member names that the schema does not \
+                        declare and shorter lists of unique items take less";
+            return Err(limit_error("max_memory", max_memory, hint));
+        }
+        Ok(())
+    }
+
+    /// Writes the mask of a configuration over a row.
+    pub(crate) fn fill_mask(
+        &mut self,
+        vocabulary: &Vocabulary,
+        config: ConfigId,
+        words: &mut [u32],
+    ) -> Result<(), SchemaError> {
+        if let Some(mask) = self.masks.get(&config) {
+            mask.write(words);
+            return Ok(());
+        }
+        let mask = self.machine.fill_mask(vocabulary, config, words)?;
+        if self.mask_bytes > MASK_CACHE_BYTES {
+            self.masks.clear();
+            self.mask_bytes = 0;
+        }
+        self.mask_bytes += mask.memory_size() + size_of::<(ConfigId, Mask)>();
+        self.masks.insert(config, mask);
+        self.measure();
+        Ok(())
+    }
+
+    /// The configuration after more bytes; `None` if they cannot follow.
+    pub(crate) fn advance(&mut self, config: ConfigId, bytes: &[u8]) -> Result<Option<ConfigId>, SchemaError> {
+        let mut at = config;
+        for &byte in bytes {
+            at = self.machine.step(at, byte)?;
+            if at == ConfigId::DEAD {
+                break;
+            }
+        }
+        self.notice();
+        Ok((at != ConfigId::DEAD).then_some(at))
+    }
+
+    /// The configuration after a token that is text, or that the grammar asks for by id; `None` if it cannot follow.
+    pub(crate) fn advance_token(
+        &mut self,
+        vocabulary: &Vocabulary,
+        config: ConfigId,
+        id: u32,
+    ) -> Result<Option<ConfigId>, SchemaError> {
+        let next = self.machine.step_token(config, id, vocabulary.text_token(id))?;
+        self.notice();
+        Ok((next != ConfigId::DEAD).then_some(next))
+    }
+
+    /// In how many ways the text so far can be read: the readings of the configuration.
+    pub(crate) fn readings(&self, config: ConfigId) -> usize {
+        self.machine.readings(config)
+    }
+
+    /// Whether the text may end in this configuration.
+    pub(crate) fn is_accepting(&mut self, config: ConfigId) -> Result<bool, SchemaError> {
+        self.machine.is_accepting(config)
+    }
+
+    /// What has to come until the text may end; `None` if no example was found within the limits.
+    pub(crate) fn completion(&mut self, config: ConfigId) -> Result<Option<Vec<Piece>>, SchemaError> {
+        let completion = self.machine.completion(config)?;
+        self.measure();
+        Ok(completion)
+    }
+
+    /// Tokens that complete the text; `None` if no example was found within the limits.
+    pub(crate) fn plan(
+        &mut self,
+        vocabulary: &Vocabulary,
+        config: ConfigId,
+    ) -> Result<Option<Arc<[u32]>>, SchemaError> {
+        let plan = self.budgets.plan(&mut self.machine, vocabulary, config)?;
+        self.measure();
+        Ok(plan)
+    }
+
+    /// Whether so many tokens are enough to complete the text.
+    pub(crate) fn needs_at_most(
+        &mut self,
+        vocabulary: &Vocabulary,
+        config: ConfigId,
+        tokens: u32,
+    ) -> Result<bool, SchemaError> {
+        self.budgets.needs_at_most(&mut self.machine, vocabulary, config, tokens)
+    }
+
+    /// Writes the mask of those tokens after which the text can be completed, `tokens` in all, over a row.
+    pub(crate) fn fill_mask_within(
+        &mut self,
+        vocabulary: &Vocabulary,
+        config: ConfigId,
+        tokens: u32,
+        words: &mut [u32],
+    ) -> Result<(), SchemaError> {
+        self.fill_mask(vocabulary, config, words)?;
+        self.budgets.restrict(&mut self.machine, vocabulary, config, tokens, words)?;
+        self.measure();
+        Ok(())
+    }
+
+    /// Where events begin to be told.
+    pub(crate) fn start_telling(&mut self, source: &Source) -> Result<Telling, CompileError> {
+        let teller = match &mut self.teller {
+            Some(teller) => teller,
+            None => {
+                let make = || Teller::new(&source.expr, &source.vocabulary, &source.limits);
+                let teller = self.teller.insert(on_a_large_stack(make)?);
+                self.compiled += teller.memory_size();
+                teller
+            }
+        };
+        Ok(teller.start()?)
+    }
+
+    /// What is told after a token, or a text.
+    pub(crate) fn tell(
+        &mut self,
+        telling: &Telling,
+        id: Option<u32>,
+        bytes: Option<&[u8]>,
+    ) -> Result<Telling, SchemaError> {
+        let Some(teller) = &mut self.teller else { return Ok(telling.clone()) };
+        let told = teller.take(telling, id, bytes)?;
+        self.measure();
+        Ok(told)
+    }
+
+    /// What is told at the end of the text.
+    pub(crate) fn tell_end(&mut self, telling: &Telling) -> Result<Telling, SchemaError> {
+        match &mut self.teller {
+            Some(teller) => teller.finish(telling),
+            None => Ok(telling.clone()),
+        }
+    }
+
+    /// The bytes that every text must go on with. Stops where the text may end, or where more than `most` bytes are forced.
+    pub(crate) fn forced(&mut self, config: ConfigId, most: usize) -> Result<Vec<u8>, SchemaError> {
+        let machine = &mut self.machine;
+        let (mut at, mut out) = (config, Vec::new());
+        'bytes: while out.len() < most && !machine.is_accepting(at)? && !machine.asks_for_tokens(at)? {
+            let mut possible = ByteSet::default();
+            machine.possible_bytes(at, &mut possible)?;
+            let mut only = None;
+            for byte in possible.iter() {
+                let next = machine.step(at, byte)?;
+                if next != ConfigId::DEAD {
+                    if only.is_some() {
+                        break 'bytes;
+                    }
+                    only = Some((byte, next));
+                }
+            }
+            let Some((byte, next)) = only else { break };
+            out.push(byte);
+            at = next;
+        }
+        self.notice();
+        Ok(out)
+    }
+}
+
+/// Compiling what was compiled before cannot fail but for want of time or memory.
+pub(crate) fn again(error: CompileError) -> SchemaError {
+    match error {
+        CompileError::Schema(error) => error,
+        CompileError::Grammar(error) => limit_error("max_memory", 0, &error.message),
+    }
+}
