@@ -32,7 +32,7 @@ class Limits:
     max_states: int = 8_000_000
     #: Ways in which one text may be read at once.
     max_readings: int = 10_000
-    #: Bytes that texts may add to a compiled grammar. Past them its tables are built anew, and live matchers read their
-    #: texts again, so memory stays flat however long a grammar serves. Only one text that takes more by itself is an
-    #: error.
+    #: Bytes that texts may add to a compiled grammar. At half of them new tables begin, and each live matcher carries its
+    #: present state over, so memory stays flat however long a grammar serves. An error only where the state of one text
+    #: takes more by itself.
     max_memory: int = 64 << 20

@@ -2,10 +2,26 @@
 
 use crate::languages::{FxMap, Language, Languages, Node};
 
+/// Languages of one store that were copied to another.
+#[derive(Debug, Default)]
+pub struct Copies(FxMap<Language, Language>);
+
+impl Copies {
+    /// An estimate of the bytes on the heap.
+    pub fn memory_size(&self) -> usize {
+        self.0.allocation_size()
+    }
+}
+
 impl Languages {
     /// The same language, known in another store, in this one; without characters that this store cannot write.
     pub fn copy(&mut self, from: &Languages, id: Language) -> Language {
         self.copy_with(from, id, &mut FxMap::default())
+    }
+
+    /// The same, of which what was copied before is known.
+    pub fn copy_known(&mut self, from: &Languages, id: Language, copies: &mut Copies) -> Language {
+        self.copy_with(from, id, &mut copies.0)
     }
 
     fn copy_with(&mut self, from: &Languages, id: Language, known: &mut FxMap<Language, Language>) -> Language {

@@ -105,6 +105,7 @@ impl Languages {
             }
         };
         let t = Arc::new(t);
+        self.heap += t.memory_size();
         self.transitions[id.index()] = Some(t.clone());
         t
     }
@@ -643,6 +644,13 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
+    pub(crate) fn memory_size(&self) -> usize {
+        self.parts.allocation_size()
+            + self.passed.allocation_size()
+            + self.unread.allocation_size()
+            + self.rests_here.allocation_size()
+    }
+
     /// Forgets everything once it is much: it can be found out again.
     fn trim(&mut self) {
         const MOST: usize = 1 << 16;

@@ -147,6 +147,8 @@ pub struct Languages {
     pub(crate) weight: usize,
     /// How many parts unions and intersections were built from so far.
     pub(crate) work: u64,
+    /// Bytes of what the lists and tables point to.
+    pub(crate) heap: usize,
 }
 
 impl Default for Languages {
@@ -186,6 +188,7 @@ impl Languages {
             max_work: 5_000_000,
             weight: 0,
             work: 0,
+            heap: 0,
         };
         store.intern(Node::Empty);
         store.intern(Node::Epsilon);
@@ -214,10 +217,17 @@ impl Languages {
 
     /// An estimate of the bytes that the store holds on the heap.
     pub fn memory_size(&self) -> usize {
-        let transitions: usize = self.transitions.iter().flatten().map(|t| t.memory_size()).sum();
-        let sets: usize = self.sets.iter().map(|s| 16 * s.ranges().len() + 32).sum();
-        let lists: usize = self.lists.iter().map(List::memory_size).sum();
-        self.nodes.len() * 160 + transitions + sets + lists + 24 * self.steps.len()
+        let each = size_of::<Node>() + size_of::<Facts>() + size_of::<u64>() + size_of::<Option<Arc<Transitions>>>();
+        let tables = self.ids.allocation_size()
+            + self.set_ids.allocation_size()
+            + self.list_ids.allocation_size()
+            + self.selection_ids.allocation_size()
+            + self.steps.allocation_size()
+            + self.asked.allocation_size()
+            + self.viable.allocation_size()
+            + self.endless.allocation_size()
+            + self.memory.memory_size();
+        self.nodes.capacity() * each + tables + self.heap
     }
 
     pub(crate) fn node(&self, id: Language) -> &Node {
@@ -281,8 +291,15 @@ impl Languages {
         if let Some(&id) = self.ids.get(&node) {
             return id;
         }
-        if let Node::Union(items) | Node::And(items) = &node {
-            self.weight += items.len() / 8;
+        // Each is held by the list of nodes and by the table of their ids.
+        match &node {
+            Node::Union(items) | Node::And(items) => {
+                self.weight += items.len() / 8;
+                self.heap += 2 * size_of_val(&**items);
+            }
+            Node::Machine(_, state) => self.heap += 16 + state.len(),
+            Node::Residue { .. } => self.heap += 256,
+            _ => {}
         }
         let id = Language(self.nodes.len() as u32);
         self.facts.push(self.derive_facts(&node));
@@ -447,6 +464,7 @@ impl Languages {
             None => {
                 let id = self.sets.len() as u32;
                 self.set_ids.insert(set.clone(), id);
+                self.heap += 2 * size_of_val(set.ranges()) + size_of::<CharSet>();
                 self.sets.push(set);
                 id
             }
@@ -501,6 +519,7 @@ impl Languages {
             let list: Arc<[Box<str>]> = list.into();
             let id = *self.list_ids.entry(list.clone()).or_insert_with(|| {
                 self.lists.push(List::new(list.clone()));
+                self.heap += self.lists[self.lists.len() - 1].memory_size();
                 (self.lists.len() - 1) as u32
             });
             (id, list.len() as u32)
@@ -521,6 +540,7 @@ impl Languages {
                 let id = self.lists.len() as u32;
                 self.lists.push(self.lists[list as usize].select(key.1.clone()));
                 self.weight += key.1.len() / 16;
+                self.heap += size_of_val(&*key.1) + size_of::<List>();
                 self.selection_ids.insert(key, id);
                 id
             }

@@ -34,6 +34,7 @@ mod texts;
 
 pub use alphabet::Alphabet;
 pub use charset::CharSet;
+pub use copy::Copies;
 pub use decimal::Decimal;
 pub use derivative::Transitions;
 pub use languages::{Language, Languages, LimitExceeded, Look};

@@ -79,13 +79,20 @@ pub struct Leaves {
     states: Vec<State>,
     ids: HashMap<State, LeafId, FxBuildHasher>,
     rows: Vec<Row>,
+    /// Bytes that the rows point to.
+    row_bytes: usize,
     live: HashMap<LeafId, ByteSet, FxBuildHasher>,
 }
 
 impl Default for Leaves {
     fn default() -> Self {
-        let mut leaves =
-            Leaves { states: Vec::new(), ids: HashMap::default(), rows: Vec::new(), live: HashMap::default() };
+        let mut leaves = Leaves {
+            states: Vec::new(),
+            ids: HashMap::default(),
+            rows: Vec::new(),
+            row_bytes: 0,
+            live: HashMap::default(),
+        };
         let nothing = |encoding| State { language: Language::EMPTY, encoding, partial: Partial::Nothing };
         leaves.intern(nothing(Encoding::Raw));
         leaves.intern(nothing(Encoding::Minimal));
@@ -103,6 +110,15 @@ impl Leaves {
         self.ids.insert(state, id);
         self.rows.push(Row::default());
         id
+    }
+
+    /// Carries a leaf of another store over; `language` does so for languages.
+    pub(crate) fn carry(&mut self, from: &Leaves, leaf: LeafId, language: impl FnOnce(Language) -> Language) -> LeafId {
+        if leaf <= LeafId::CLOSED {
+            return leaf;
+        }
+        let state = from.states[leaf.0 as usize];
+        self.intern(State { language: language(state.language), ..state })
     }
 
     /// The leaf in which nothing of `language` was read yet.
@@ -138,8 +154,8 @@ impl Leaves {
 
     /// Bytes on the heap.
     pub fn memory_size(&self) -> usize {
-        let rows: usize = self.rows.iter().map(Row::memory_size).sum();
-        self.states.len() * 72 + self.live.len() * 48 + rows
+        let lists = self.states.capacity() * size_of::<State>() + self.rows.capacity() * size_of::<Row>();
+        lists + self.ids.allocation_size() + self.live.allocation_size() + self.row_bytes
     }
 
     /// The leaf after one more byte, and `CLOSED` after a closing quote.
@@ -152,7 +168,7 @@ impl Leaves {
         }
         let next = self.compute(languages, leaf, byte)?;
         languages.check_limit()?;
-        self.rows[leaf.0 as usize].set(byte, next.0);
+        self.row_bytes += self.rows[leaf.0 as usize].set(byte, next.0);
         Ok(next)
     }
 

@@ -10,6 +10,20 @@ use crate::{Piece, json, rules};
 use punchcard_grammar::Expr;
 use punchcard_schema::SchemaError;
 
+/// What was carried over from another machine so far.
+#[derive(Debug, Default)]
+pub(crate) struct Carried {
+    json: json::Carried,
+    rules: rules::Carried,
+}
+
+impl Carried {
+    /// An estimate of the bytes on the heap.
+    pub(crate) fn memory_size(&self) -> usize {
+        self.json.memory_size() + self.rules.memory_size()
+    }
+}
+
 /// What reads the text.
 #[derive(Debug)]
 pub(crate) enum Machine {
@@ -37,6 +51,15 @@ impl Machine {
         match self {
             Machine::Json(machine) => machine.start(),
             Machine::Rules(machine) => machine.start(),
+        }
+    }
+
+    /// Carries a configuration of another machine over, which was made from the same grammar; `None` if that cannot be.
+    pub(crate) fn carry(&mut self, from: &Machine, config: ConfigId, carried: &mut Carried) -> Option<ConfigId> {
+        match (self, from) {
+            (Machine::Json(machine), Machine::Json(from)) => Some(machine.carry(from, config, &mut carried.json)),
+            (Machine::Rules(machine), Machine::Rules(from)) => machine.carry(from, config, &mut carried.rules),
+            _ => None,
         }
     }
 

@@ -47,8 +47,9 @@ pub struct Matcher {
 /// The steps that were taken.
 #[derive(Clone, Debug)]
 struct Sequence {
-    /// The epoch of the tables that the configurations belong to.
+    /// The epoch of the tables that configurations belong to, and the first step whose configuration does.
     epoch: u64,
+    first: usize,
     /// One more than steps were taken.
     history: Vec<Step>,
 }
@@ -79,23 +80,32 @@ impl Sequence {
         &self.history[self.history.len() - 1]
     }
 
-    /// Makes the configurations those of the tables: where an epoch has ended, the text is read again.
+    /// Makes the configuration one of the tables, if they are of a later epoch.
     fn settle(&mut self, source: &Source, tables: &mut Tables) -> Result<(), SchemaError> {
         tables.renew_if_full(source)?;
-        if self.epoch != tables.epoch() {
-            let size = tables.size();
-            let reread = self.reread(source, tables);
-            tables.end_rereading(size, source.limits.max_memory)?;
-            reread?;
+        let last = self.history.len() - 1;
+        let is_current = self.epoch == tables.epoch();
+        if is_current && self.first <= last {
+            return Ok(());
         }
-        Ok(())
+        // What events are told of has tables of its own, which are not carried over.
+        if !is_current && self.first <= last && self.history[last].telling.is_none() {
+            if let Some(config) = tables.carry(self.epoch, self.history[last].config, source)? {
+                self.history[last].config = config;
+                (self.epoch, self.first) = (tables.epoch(), last);
+                return Ok(());
+            }
+        }
+        self.reread(source, tables)
     }
 
+    /// Reads the text again, from its beginning, through as many epochs as that takes.
     fn reread(&mut self, source: &Source, tables: &mut Tables) -> Result<(), SchemaError> {
         let vocabulary = &*source.vocabulary;
         let tells = self.history[0].telling.is_some();
         let mut telling = if tells { Some(tables.start_telling(source).map_err(again)?) } else { None };
         let mut config = tables.start();
+        let (mut size, mut first) = (tables.size(), 0);
         for at in 0..self.history.len() {
             let (id, bytes) = match &self.history[at].taken {
                 Taken::Nothing => (None, None),
@@ -118,11 +128,18 @@ impl Sequence {
                     *told = tables.tell_end(told)?;
                 }
             }
+            if !tells && tables.is_full(source) {
+                let epoch = tables.epoch();
+                tables.renew_if_full(source)?;
+                if let Some(carried) = tables.carry(epoch, config, source)? {
+                    (config, first, size) = (carried, at, tables.size());
+                }
+            }
             let step = &mut self.history[at];
             (step.config, step.telling) = (config, telling.clone());
         }
-        self.epoch = tables.epoch();
-        Ok(())
+        (self.epoch, self.first) = (tables.epoch(), first);
+        if tells { tables.note_brought(size, source) } else { Ok(()) }
     }
 }
 
@@ -287,7 +304,7 @@ impl Matcher {
                 }
             }
             let start = Step { taken: Taken::Nothing, config, ended: false, spent: 0, plan: None, telling: None };
-            Sequence { epoch: tables.epoch(), history: vec![start] }
+            Sequence { epoch: tables.epoch(), first: 0, history: vec![start] }
         };
         Ok(Matcher { grammar, sequence: start, budget })
     }

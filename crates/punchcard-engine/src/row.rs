@@ -25,7 +25,9 @@ impl Row {
         }
     }
 
-    pub(crate) fn set(&mut self, byte: u8, next: u32) {
+    /// Notes a step. Returns by how many bytes the row has grown.
+    pub(crate) fn set(&mut self, byte: u8, next: u32) -> usize {
+        let before = self.heap();
         match self {
             Row::Few(steps) if steps.len() < Row::FEW => steps.push((byte, next)),
             Row::Few(steps) => {
@@ -38,13 +40,14 @@ impl Row {
             }
             Row::All(row) => row[usize::from(byte)] = next,
         }
+        self.heap() - before
     }
 
-    /// An estimate of the bytes on the heap, with the row itself.
-    pub(crate) fn memory_size(&self) -> usize {
+    /// Bytes on the heap.
+    fn heap(&self) -> usize {
         match self {
-            Row::Few(steps) => size_of::<Row>() + 8 * steps.capacity(),
-            Row::All(_) => size_of::<Row>() + 1024,
+            Row::Few(steps) => 8 * steps.capacity(),
+            Row::All(_) => 1024,
         }
     }
 }

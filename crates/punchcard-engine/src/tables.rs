@@ -1,10 +1,10 @@
 //! What a compiled grammar builds while texts are read: its machine, its masks and all that it remembers.
 //!
-//! All of it can be built again from the grammar's source. So when texts have added more than the grammar's `max_memory`,
-//! the tables begin anew, in a new *epoch*, and what they held is freed at once. Configurations mean nothing in another
-//! epoch. A matcher notes the epoch of its configurations, and where that is over it reads its text again
-//! ([`Matcher`](crate::Matcher)). What this rereading adds is not counted, so that it cannot begin an epoch by itself: in
-//! each epoch there is room for `max_memory` of new states, and rereading costs at most as much as was read before.
+//! All of it can be built again from the grammar's source. So when texts have added half of the grammar's `max_memory`, a new
+//! *epoch* begins with new tables, and the tables of the epoch before the last one are freed. Configurations mean nothing in
+//! another epoch. A [`Matcher`](crate::Matcher) notes the epoch of its configurations. At its first step in a new epoch its
+//! present state is carried over from the tables of the last one, which takes as long as that state is large. Where these
+//! are gone, or where steps of an earlier epoch are rolled back to, it reads its text again.
 
 use crate::Piece;
 use crate::automaton::ConfigId;
@@ -13,7 +13,7 @@ use crate::bytes::ByteSet;
 use crate::error::CompileError;
 use crate::grammar::{FREED_APART, Source, free_apart, on_a_large_stack};
 use crate::limit_error;
-use crate::machine::Machine;
+use crate::machine::{Carried, Machine};
 use crate::mask::Mask;
 use crate::rules::events::{Teller, Telling};
 use crate::vocabulary::Vocabulary;
@@ -36,16 +36,25 @@ pub(crate) struct Tables {
     /// Made when events are asked for.
     teller: Option<Teller>,
     epoch: u64,
+    /// The machine of the last epoch, and what was carried over from it.
+    last: Option<Last>,
     /// Bytes that compiling took.
     compiled: usize,
-    /// Bytes that were added by reading texts of an earlier epoch again.
-    reread: usize,
+    /// Bytes that were added by texts of earlier epochs.
+    brought: usize,
     /// Bytes that the tables hold, when last measured.
     size: usize,
     /// States of the machine, when last measured.
     states: usize,
     /// An operation broke off in the middle, so nothing here can be trusted.
     is_broken: bool,
+}
+
+#[derive(Debug)]
+struct Last {
+    machine: Machine,
+    size: usize,
+    carried: Carried,
 }
 
 impl Tables {
@@ -58,8 +67,9 @@ impl Tables {
             budgets: Budgets::default(),
             teller: None,
             epoch,
+            last: None,
             compiled: 0,
-            reread: 0,
+            brought: 0,
             size: 0,
             states: 0,
             is_broken: false,
@@ -92,7 +102,8 @@ impl Tables {
     fn measure(&mut self) {
         self.states = self.machine.states();
         let teller = self.teller.as_ref().map_or(0, Teller::memory_size);
-        self.size = self.machine.memory_size() + self.mask_bytes + self.budgets.memory_size() + teller;
+        let last = self.last.as_ref().map_or(0, |last| last.size + last.carried.memory_size());
+        self.size = self.machine.memory_size() + self.mask_bytes + self.budgets.memory_size() + teller + last;
     }
 
     /// Measures if an operation added states.
@@ -102,30 +113,58 @@ impl Tables {
         }
     }
 
-    /// Begins a new epoch if texts have added more than the grammar may hold.
+    /// Bytes that texts of this epoch have added.
+    fn added(&self) -> usize {
+        let last = self.last.as_ref().map_or(0, |last| last.size);
+        self.size.saturating_sub(last).saturating_sub(self.compiled).saturating_sub(self.brought)
+    }
+
+    /// Whether texts have added as much as those of one epoch may.
+    pub(crate) fn is_full(&self, source: &Source) -> bool {
+        self.added() > source.limits.max_memory / 2 || self.is_broken
+    }
+
+    /// Begins a new epoch if this one is full.
     pub(crate) fn renew_if_full(&mut self, source: &Source) -> Result<(), SchemaError> {
-        let most = source.limits.max_memory.saturating_add(self.compiled).saturating_add(self.reread);
-        if self.size <= most && !self.is_broken {
+        if !self.is_full(source) {
             return Ok(());
         }
         let compile = || Machine::new(&source.vocabulary, &source.expr, &source.limits);
         let machine = on_a_large_stack(compile).map_err(again)?;
-        let old = std::mem::replace(self, Tables::new(machine, self.epoch + 1));
-        if old.size > FREED_APART {
-            free_apart(old);
+        let mut old = std::mem::replace(self, Tables::new(machine, self.epoch + 1));
+        if !old.is_broken {
+            let machine = old.machine;
+            self.last = Some(Last { size: machine.memory_size(), machine, carried: Carried::default() });
+            self.measure();
+        }
+        if let Some(last) = old.last.take().filter(|last| last.size > FREED_APART) {
+            free_apart(last);
         }
         Ok(())
     }
 
-    /// Notes that all that was added since the tables had `size` bytes comes from a text of an earlier epoch.
-    pub(crate) fn end_rereading(&mut self, size: usize, max_memory: usize) -> Result<(), SchemaError> {
+    /// Carries a configuration of an earlier epoch over; `None` if its tables are gone.
+    pub(crate) fn carry(
+        &mut self,
+        epoch: u64,
+        config: ConfigId,
+        source: &Source,
+    ) -> Result<Option<ConfigId>, SchemaError> {
+        let Some(last) = self.last.as_mut().filter(|_| epoch + 1 == self.epoch) else { return Ok(None) };
+        let carried = self.machine.carry(&last.machine, config, &mut last.carried);
+        self.note_brought(self.size, source)?;
+        Ok(carried)
+    }
+
+    /// Notes that what was added since the tables had a size comes from one text of an earlier epoch, so that it does not
+    /// fill this one.
+    pub(crate) fn note_brought(&mut self, before: usize, source: &Source) -> Result<(), SchemaError> {
         self.measure();
-        let added = self.size.saturating_sub(size);
-        self.reread += added;
-        if added > max_memory {
-            let hint = "Raise the limit, or end the text: shorter texts, fewer member names that the schema does not \
-                        declare and shorter lists of unique items take less";
-            return Err(limit_error("max_memory", max_memory, hint));
+        let brought = self.size.saturating_sub(before);
+        self.brought += brought;
+        if brought > source.limits.max_memory {
+            let hint = "One text takes more than this: shorten it, or raise the limit";
+            return Err(limit_error("max_memory", source.limits.max_memory, hint));
         }
         Ok(())
     }

@@ -89,6 +89,8 @@ pub struct Vocabulary {
     pub(crate) trie: Trie,
     /// The tokens below some nodes of the trie, by kinds of characters.
     kinds: Shared<usize, KindTrie>,
+    /// The tokens below some nodes of the trie that close a string of JSON.
+    closing: Shared<usize, Trie>,
     alphabet: Option<CharSet>,
     /// Masks inside strings and numbers depend on their language alone, so they are shared by all grammars. The key is a
     /// structural hash of the language, how it is written, and the node of the trie where the value begins.
@@ -165,6 +167,7 @@ impl Vocabulary {
             trie,
             alphabet,
             kinds: Shared::default(),
+            closing: Shared::default(),
             leaf_masks: Shared::default(),
             run_masks: Shared::default(),
             terminal_masks: Shared::default(),
@@ -180,6 +183,17 @@ impl Vocabulary {
         let build = || Ok::<_, Infallible>(KindTrie::new(&self.trie, node, self.mask_words()));
         let Ok(kinds) = self.kinds.get(node, KindTrie::memory_size, build);
         kinds
+    }
+
+    /// What is left of the tokens below a node of the trie, of those in which a string of JSON ends that is being read at
+    /// the node.
+    pub(crate) fn closing_below(&self, node: usize) -> Arc<Trie> {
+        let depth = self.trie.depth(node);
+        let rest = |&id: &u32| Some((&self.token(id)?[depth..], id));
+        let tokens = self.trie.tokens_below(node).iter();
+        let build = || Ok::<_, Infallible>(Trie::new(tokens.filter_map(rest).filter(|(rest, _)| closes(rest))));
+        let Ok(closing) = self.closing.get(node, Trie::memory_size, build);
+        closing
     }
 
     /// The width of the logits and of the bitmask, in tokens.
@@ -332,6 +346,16 @@ impl<K: Copy + Eq + Hash, M> Shared<K, M> {
         masks.by_key.insert(key, mask.clone());
         Ok(mask)
     }
+}
+
+/// Whether the bytes hold a quote that is not escaped.
+fn closes(bytes: &[u8]) -> bool {
+    let mut escaped = false;
+    bytes.iter().any(|&byte| {
+        let closes = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        closes
+    })
 }
 
 fn alphabet(trie: &Trie) -> Option<CharSet> {

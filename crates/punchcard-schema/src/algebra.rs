@@ -60,6 +60,8 @@ pub struct Algebra {
     pub(crate) objects: crate::object::Memory,
     pub(crate) arrays: crate::array::Memory,
     pub(crate) search: Search,
+    /// Bytes of shapes and object specs.
+    pub(crate) heap: usize,
 }
 
 impl Algebra {
@@ -128,6 +130,7 @@ impl Algebra {
             objects: Default::default(),
             arrays: Default::default(),
             search: Search::default(),
+            heap: 0,
         };
         let formula = algebra.compile_document(root)?;
         Ok((algebra, formula))
@@ -143,8 +146,19 @@ impl Algebra {
         self.languages.memory_size()
             + self.formulas.memory_size()
             + self.constants.memory_size()
-            + self.json.len() * 96
+            + self.json.memory_size()
             + self.objects.memory_size()
+            + self.arrays.memory_size()
+            + self.search.memory_size()
+            + self.compiled.allocation_size()
+            + self.patterns.allocation_size()
+            + self.flat.allocation_size()
+            + self.restricted.allocation_size()
+            + self.text_languages.allocation_size()
+            + self.number_languages.allocation_size()
+            + self.shapes.allocation_size()
+            + self.spec_ids.allocation_size()
+            + self.heap
     }
 
     /// Values of one of two formulas.
@@ -187,6 +201,7 @@ impl Algebra {
         let array = self.restrict(f, Type::Array)?;
         let array = ArrayState { residual: array, index: 0 };
         let array = self.array_is_viable(array)?.then_some(array);
+        self.heap += size_of::<ValueShape>() + 16 + objects.capacity() * size_of::<ObjectState>();
         let shape = Arc::new(ValueShape { scalar, text, objects, array });
         self.shapes.insert(f, shape.clone());
         Ok(shape)

@@ -21,6 +21,16 @@ pub struct Memory {
     moves: FxMap<ArrayState, Vec<(Formula, ArrayState)>>,
     /// Whether formulas speak of equal items.
     pub(crate) compares: FxMap<Formula, bool>,
+    /// Bytes of what the tables point to.
+    heap: usize,
+}
+
+impl Memory {
+    /// An estimate of the bytes on the heap.
+    pub(crate) fn memory_size(&self) -> usize {
+        let tables = self.bounds.allocation_size() + self.moves.allocation_size() + self.compares.allocation_size();
+        tables + self.heap
+    }
 }
 
 /// Past the last bound, with nothing but universal statements, counts and wanted items, every item is like every other.
@@ -120,6 +130,7 @@ impl Algebra {
             }
         }
         if !self.search.is_running() {
+            self.arrays.heap += moves.capacity() * size_of::<(Formula, ArrayState)>();
             self.arrays.moves.insert(state, moves.clone());
         }
         Ok(moves)

@@ -144,6 +144,11 @@ impl Registry {
         self.resources.get(&self.resource_of(json, at)).map_or(Draft::V2020, |r| r.draft)
     }
 
+    /// A scope of another registry of the same documents.
+    pub(crate) fn carry_scope(&mut self, from: &Registry, scope: u32) -> u32 {
+        from.scopes[scope as usize].iter().fold(0, |scope, &resource| self.enter(scope, resource))
+    }
+
     /// The scope inside `resource`, entered from `scope`.
     fn enter(&mut self, scope: u32, resource: ValueId) -> u32 {
         // Without dynamic anchors nothing depends on the scope, and all schemas are shared.

@@ -39,11 +39,13 @@ pub(crate) struct Constants {
     ids: FxMap<Constant, Const>,
     /// The members of objects as their text had them.
     orders: FxMap<Const, Box<[Name]>>,
+    /// Bytes of what the lists and tables point to.
+    heap: usize,
 }
 
 impl Default for Constants {
     fn default() -> Self {
-        let mut store = Constants { nodes: Vec::new(), ids: FxMap::default(), orders: FxMap::default() };
+        let mut store = Constants { nodes: Vec::new(), ids: FxMap::default(), orders: FxMap::default(), heap: 0 };
         store.intern(Constant::EmptyArray);
         store.intern(Constant::Object(Box::new([])));
         store
@@ -60,6 +62,13 @@ impl Constants {
             return id;
         }
         let id = Const(self.nodes.len() as u32);
+        // Each is held by the list of nodes and by the table of their ids.
+        self.heap += 2 * match &node {
+            Constant::Text(text) => 16 + text.len(),
+            Constant::Object(members) => 16 + size_of_val(&**members),
+            Constant::Number(_) => 32,
+            _ => 0,
+        };
         self.ids.insert(node.clone(), id);
         self.nodes.push(node);
         id
@@ -70,6 +79,7 @@ impl Constants {
         let order: Box<[Name]> = members.iter().map(|m| m.0).collect();
         members.sort_unstable();
         let id = self.intern(Constant::Object(members.into()));
+        self.heap += 4 * order.len();
         self.orders.entry(id).or_insert(order);
         id
     }
@@ -80,7 +90,8 @@ impl Constants {
     }
 
     pub(crate) fn memory_size(&self) -> usize {
-        self.nodes.len() * 112
+        let nodes = self.nodes.capacity() * size_of::<Constant>();
+        nodes + self.ids.allocation_size() + self.orders.allocation_size() + self.heap
     }
 
     /// The first item of an array and the rest; `None` of an empty one.

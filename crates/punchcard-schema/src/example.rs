@@ -47,9 +47,7 @@ impl Algebra {
     /// A member that may come next in an object that has a way to go on: its name, and a value.
     pub fn next_member(&mut self, state: ObjectState) -> Result<Option<String>, SchemaError> {
         let names = self.object_names(state)?;
-        let seen: Vec<String> = self.seen_names(state, "").into_iter().map(str::to_string).collect();
-        let seen = self.languages.texts(seen.iter().map(String::as_str));
-        let names = self.languages.difference(names, seen);
+        let names = self.minus_seen_names(names, state);
         let Some(text) = self.languages.example(names)? else { return Ok(None) };
         let name = self.formulas.name(&text);
         for &(value, _) in self.object_moves(state, name)?.iter() {

@@ -168,6 +168,8 @@ pub struct Formulas {
     name_ids: FxMap<Box<str>, Name>,
     orders: Vec<Box<[Name]>>,
     order_ids: FxMap<Box<[Name]>, u32>,
+    /// Bytes of what the lists and tables point to.
+    heap: usize,
 }
 
 impl Default for Formulas {
@@ -181,6 +183,7 @@ impl Default for Formulas {
             name_ids: FxMap::default(),
             orders: Vec::new(),
             order_ids: FxMap::default(),
+            heap: 0,
         };
         store.intern(Node::False);
         store.intern(Node::True);
@@ -205,7 +208,12 @@ impl Formulas {
 
     /// An estimate of the bytes on the heap.
     pub fn memory_size(&self) -> usize {
-        self.nodes.len() * 144 + self.names.len() * 64
+        let tables = self.ids.allocation_size()
+            + self.complements.allocation_size()
+            + self.name_ids.allocation_size()
+            + self.order_ids.allocation_size();
+        let lists = self.nodes.capacity() * (size_of::<Node>() + 1) + self.names.capacity() * size_of::<Box<str>>();
+        lists + tables + self.heap
     }
 
     pub(crate) fn intern(&mut self, node: Node) -> Formula {
@@ -220,6 +228,13 @@ impl Formulas {
             Node::Not(inner) => !self.holds_at_end(*inner),
             Node::Among(_, list) => list.contains(&Const::EMPTY_ARRAY) || list.contains(&Const::EMPTY_OBJECT),
             _ => false,
+        };
+        // Each is held by the list of nodes and by the table of their ids.
+        self.heap += 2 * match &node {
+            Node::And(items) | Node::Or(items) | Node::One(items) => size_of_val(&**items),
+            Node::Among(_, list) | Node::Repeats(list) => size_of_val(&**list),
+            Node::Number(_) => 32,
+            _ => 0,
         };
         self.holds_at_end.push(holds);
         self.ids.insert(node.clone(), id);
@@ -238,6 +253,7 @@ impl Formulas {
         }
         let name = Name(self.names.len() as u32);
         self.names.push(text.into());
+        self.heap += 2 * (16 + text.len());
         self.name_ids.insert(text.into(), name);
         name
     }
@@ -253,6 +269,7 @@ impl Formulas {
             None => {
                 let id = self.orders.len() as u32;
                 self.orders.push(names.clone());
+                self.heap += 2 * (16 + size_of_val(&*names));
                 self.order_ids.insert(names, id);
                 id
             }

@@ -76,6 +76,22 @@ impl Json {
         self.values.len()
     }
 
+    /// An estimate of the bytes on the heap.
+    pub(crate) fn memory_size(&self) -> usize {
+        // Most values hold a name or a text.
+        const HELD: usize = 24;
+        self.values.capacity() * (size_of::<Value>() + size_of::<Place>() + HELD) + self.sorted.allocation_size()
+    }
+
+    /// Forgets all values but the first `count`, of which none may hold one of the others.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        for id in count..self.values.len() {
+            self.sorted.remove(&ValueId(id as u32));
+        }
+        self.values.truncate(count);
+        self.places.truncate(count);
+    }
+
     /// Whether the arena holds nothing yet.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()

@@ -10,6 +10,7 @@
 pub mod algebra;
 pub mod array;
 mod blame;
+mod carry;
 pub mod compile;
 mod constant;
 pub mod draft;
@@ -32,6 +33,7 @@ mod unique;
 
 pub use algebra::{Algebra, ValueShape};
 pub use array::ArrayState;
+pub use carry::Carried;
 pub use error::{SchemaError, SchemaErrorKind};
 pub use formula::{Formula, Name, Type};
 pub use json::{Json, JsonLimits, ValueId};

@@ -49,6 +49,11 @@ impl Search {
         Paused { open: self.open, running: self.running, found: self.found } = paused;
     }
 
+    /// An estimate of the bytes on the heap.
+    pub(crate) fn memory_size(&self) -> usize {
+        self.known.allocation_size() + self.open.allocation_size()
+    }
+
     /// How many questions have been answered.
     pub(crate) fn answered(&self) -> usize {
         self.known.len()

@@ -238,8 +238,11 @@ impl Algebra {
 
     /// Interns the value of a JSON text.
     pub(crate) fn constant_of_text(&mut self, text: &str) -> Result<Const, SchemaError> {
-        let value = self.json.parse(text, JsonLimits::default())?;
-        Ok(self.constant(value))
+        let known = self.json.len();
+        let value = self.json.parse(text, JsonLimits::default());
+        let constant = value.map(|value| self.constant(value));
+        self.json.truncate(known);
+        constant
     }
 
     /// All values of a formula, if there are at most `most`.

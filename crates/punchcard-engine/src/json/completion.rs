@@ -124,7 +124,7 @@ impl Machine {
                 language = beginning.chars().fold(names, |rest, c| self.algebra.languages.step(rest, c as u32));
             }
             let seen = self.algebra.seen_names(state, &beginning);
-            let rests: Vec<String> = seen.into_iter().map(|name| name[beginning.len()..].to_string()).collect();
+            let rests: Vec<String> = seen.map(|name| name[beginning.len()..].to_string()).collect();
             let seen = self.algebra.languages.texts(rests.iter().map(String::as_str));
             language = self.algebra.languages.difference(language, seen);
         }

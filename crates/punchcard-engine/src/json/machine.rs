@@ -26,6 +26,11 @@ pub(super) type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StackId(u32);
 
+impl StackId {
+    /// No frames.
+    pub(super) const BOTTOM: StackId = StackId(u32::MAX);
+}
+
 /// One way to read the text so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Reading {
@@ -188,6 +193,8 @@ pub struct Machine {
     /// What walks found, by the trie and where they began.
     pub(super) walked: FxMap<(u64, Start), Arc<Walked>>,
     pub(super) walked_bytes: usize,
+    /// Bytes that the tables of names and completions point to.
+    pub(super) heap: usize,
 }
 
 /// Limits on what texts build up; those that visit fewer states never notice.
@@ -204,8 +211,6 @@ impl Default for MachineLimits {
         MachineLimits { max_states: 8_000_000, max_readings: 10_000 }
     }
 }
-
-const BOTTOM: StackId = StackId(u32::MAX);
 
 impl Machine {
     /// The machine for one value of a formula.
@@ -234,8 +239,9 @@ impl Machine {
             walks: Vec::new(),
             walked: FxMap::default(),
             walked_bytes: 0,
+            heap: 0,
         };
-        let parent = machine.push(Frame::End { space: spelling.outer_space }, BOTTOM);
+        let parent = machine.push(Frame::End { space: spelling.outer_space }, StackId::BOTTOM);
         let frame = Frame::Value { formula, space: spelling.outer_space };
         machine.start = machine.config(&mut vec![Reading { frame, parent, noted: TypedId::NONE }]);
         machine
@@ -257,9 +263,15 @@ impl Machine {
             + self.leaves.memory_size()
             + self.configs.memory_size()
             + self.walked_bytes
-            + self.taken.len() * 24
-            + self.stacks.len() * 128
+            + self.walked.allocation_size()
+            + self.taken.allocation_size()
+            + self.stacks.capacity() * size_of::<Stack>()
+            + self.stack_ids.allocation_size()
             + self.typed.memory_size()
+            + self.class_moves.allocation_size()
+            + self.name_kinds.allocation_size()
+            + self.completions.allocation_size()
+            + self.heap
     }
 
     pub(crate) fn readings_of(&self, config: ConfigId) -> &[Reading] {
@@ -272,6 +284,12 @@ impl Machine {
         Reading { frame, parent, noted }
     }
 
+    /// The frame on top of a stack, and the stack below it.
+    pub(super) fn top(&self, stack: StackId) -> (Frame, StackId) {
+        let Stack { frame, parent, .. } = self.stacks[stack.0 as usize];
+        (frame, parent)
+    }
+
     /// The reading without its frame.
     pub(crate) fn behind(&self, reading: Reading) -> Reading {
         self.pop(reading.parent, reading.noted)
@@ -282,7 +300,7 @@ impl Machine {
             return id;
         }
         let id = StackId(self.stacks.len() as u32);
-        let depth = if parent == BOTTOM { 1 } else { self.stacks[parent.0 as usize].depth + 1 };
+        let depth = if parent == StackId::BOTTOM { 1 } else { self.stacks[parent.0 as usize].depth + 1 };
         self.stacks.push(Stack { frame, parent, depth });
         self.stack_ids.insert((frame, parent), id);
         id
@@ -570,7 +588,7 @@ impl Machine {
 
     /// How many frames are on the stack.
     pub(crate) fn depth(&self, reading: Reading) -> u32 {
-        if reading.parent == BOTTOM { 1 } else { self.stacks[reading.parent.0 as usize].depth + 1 }
+        if reading.parent == StackId::BOTTOM { 1 } else { self.stacks[reading.parent.0 as usize].depth + 1 }
     }
 
     /// Back in the frame around a value that was read to its end; an array learns which item it was.

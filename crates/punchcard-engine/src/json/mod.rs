@@ -3,6 +3,7 @@
 //! [`machine`] reads bytes, and [`names`] what is typed of member names; [`mask`], with [`leaf_mask`] and [`string_mask`], lifts it
 //! to tokens; [`completion`] finds an end from anywhere.
 
+mod carry;
 pub mod completion;
 pub mod leaf_mask;
 pub mod machine;
@@ -11,4 +12,5 @@ pub mod names;
 pub mod string_mask;
 mod walked;
 
+pub(crate) use carry::Carried;
 pub use machine::Machine;

@@ -54,6 +54,12 @@ impl TypedTexts {
         }
     }
 
+    /// All of a text but its last character, and that one.
+    pub(super) fn last(&self, typed: TypedId) -> (TypedId, u32) {
+        let Typed { before, last, .. } = self.texts[typed.0 as usize];
+        (before, last)
+    }
+
     /// How many characters there are.
     pub(super) fn length(&self, typed: TypedId) -> u32 {
         self.texts[typed.0 as usize].length
@@ -65,7 +71,7 @@ impl TypedTexts {
     }
 
     pub(super) fn memory_size(&self) -> usize {
-        self.texts.len() * 32
+        self.texts.capacity() * size_of::<Typed>() + self.ids.allocation_size()
     }
 
     /// A name.
@@ -125,6 +131,7 @@ impl Machine {
             Some(known) => known.clone(),
             None => {
                 let moves: Arc<[Move]> = self.algebra.class_moves(state, class)?.into();
+                self.heap += 16 + size_of_val(&*moves);
                 self.class_moves.insert((state, class), moves.clone());
                 moves
             }
@@ -170,6 +177,7 @@ impl Machine {
                 continue;
             }
             let Some(kind) = self.algebra.kind_of_names(state, &name) else { continue };
+            self.heap += 8 * kind.len();
             let stand_in = *self.name_kinds.entry((state, kind)).or_insert(typed);
             if stand_in == typed {
                 continue;
@@ -196,6 +204,7 @@ impl Machine {
             return Ok(known.clone());
         }
         let found = self.completion_of(reading)?.map(Arc::from);
+        self.heap += found.as_ref().map_or(0, |bytes: &Arc<[u8]>| 16 + bytes.len());
         self.completions.insert(reading, found.clone());
         Ok(found)
     }

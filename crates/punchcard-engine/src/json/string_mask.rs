@@ -147,6 +147,9 @@ impl Machine {
             Frame::Key { state, leaf, typed } => (leaf, self.special_names(state, typed, leaf), typed),
             _ => return Ok(refused),
         };
+        if let Frame::Key { state, .. } = reading.frame {
+            self.refuse_seen(vocabulary, node, state, leaf, typed, found, &mut refused)?;
+        }
         let trie = &vocabulary.trie;
         let first = Path { leaf, special, typed, bytes: self.correctable(leaf, special, anything)? };
         let mut path = vec![(first, trie.children(node))];
@@ -190,6 +193,58 @@ impl Machine {
         Ok(refused)
     }
 
+    /// Refuses tokens that end a name which the object already has.
+    #[expect(clippy::too_many_arguments)]
+    fn refuse_seen(
+        &mut self,
+        vocabulary: &Vocabulary,
+        node: usize,
+        state: ObjectState,
+        leaf: LeafId,
+        typed: TypedId,
+        found: &mut Found<'_>,
+        refused: &mut Vec<u32>,
+    ) -> Result<(), SchemaError> {
+        let mut name = self.typed.name(typed);
+        if self.algebra.seen_names(state, &name).next().is_none() {
+            return Ok(());
+        }
+        let trie = vocabulary.closing_below(node);
+        // The leaf, and how long the name is.
+        let mut path = vec![(leaf, name.len()); trie.max_depth() + 1];
+        let mut i = 0;
+        while let Some(node) = trie.nodes().get(i) {
+            let depth = usize::from(node.depth);
+            let (leaf, length) = path[depth - 1];
+            name.truncate(length);
+            let next = self.leaves.step(&mut self.algebra.languages, leaf, node.byte)?;
+            let goes_on = match next {
+                LeafId::DEAD => false,
+                LeafId::CLOSED => {
+                    if self.algebra.has_seen(state, &name) {
+                        found.mask.refuse(trie.tokens_under(i));
+                        refused.extend_from_slice(trie.tokens_under(i));
+                    }
+                    false
+                }
+                _ => match self.leaves.completed(leaf, node.byte).and_then(char::from_u32) {
+                    Some(c) => {
+                        name.push(c);
+                        self.algebra.seen_names(state, &name).next().is_some()
+                    }
+                    None => true,
+                },
+            };
+            if goes_on {
+                path[depth] = (next, name.len());
+                i += 1;
+            } else {
+                i = node.end as usize;
+            }
+        }
+        Ok(())
+    }
+
     /// The bytes behind which there may be something to correct.
     fn correctable(&mut self, leaf: LeafId, special: LeafId, anything: Option<LeafId>) -> Result<ByteSet, SchemaError> {
         let mut bytes = self.leaves.live(&mut self.algebra.languages, special)?;
@@ -201,7 +256,7 @@ impl Machine {
 
     /// The names that matter by themselves, as far as they go on like this.
     fn special_names(&mut self, state: ObjectState, typed: TypedId, leaf: LeafId) -> LeafId {
-        let mut names = self.algebra.names_that_matter(state);
+        let mut names = self.algebra.spoken_names(state);
         for c in self.typed.name(typed).chars() {
             if names == Language::EMPTY {
                 break;

@@ -33,6 +33,14 @@ pub(crate) struct Costs {
     to_limit: FxMap<StackId, u64>,
 }
 
+impl Costs {
+    /// An estimate of the bytes on the heap.
+    pub(crate) fn memory_size(&self) -> usize {
+        let lists = 8 * self.rules.capacity() + 16 * self.parts.capacity();
+        lists + self.terminals.allocation_size() + self.to_limit.allocation_size()
+    }
+}
+
 /// Recursion with a stack that grows.
 fn deeper<R>(go: impl FnOnce() -> R) -> R {
     stacker::maybe_grow(64 << 10, 1 << 20, go)

@@ -20,7 +20,10 @@ pub(crate) struct Lives {
 
 impl Lives {
     pub(crate) fn memory_size(&self) -> usize {
-        40 * (self.nodes.len() + self.places.len() + self.stacks.len() + self.exits.len())
+        self.nodes.allocation_size()
+            + self.places.allocation_size()
+            + self.stacks.allocation_size()
+            + self.exits.allocation_size()
     }
 }
 

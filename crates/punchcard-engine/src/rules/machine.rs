@@ -96,7 +96,10 @@ pub struct Machine {
     pub(crate) costs: super::completion::Costs,
     pub(super) lives: super::live::Lives,
     limits: MachineLimits,
+    /// How many nodes compiling made.
+    pub(super) compiled_nodes: usize,
     configs: Configs<Reading>,
+    token_set_bytes: usize,
     token_steps: HashMap<(ConfigId, u32), ConfigId, FxBuildHasher>,
     start: ConfigId,
     /// Memory for readings between configurations, used again and again.
@@ -113,10 +116,12 @@ impl Machine {
             leaves: Leaves::default(),
             parts,
             part_masks: Default::default(),
+            token_set_bytes: tokens.iter().map(|set| size_of_val(&**set)).sum(),
             token_sets: tokens,
             costs: Default::default(),
             lives: Default::default(),
             limits,
+            compiled_nodes: 0,
             configs: Configs::new(),
             token_steps: HashMap::default(),
             start: ConfigId::DEAD,
@@ -127,6 +132,7 @@ impl Machine {
         let reading = Reading { place: Place::Between, tokens: Tokens::UNLIMITED, stack };
         machine.start = machine.config(&mut vec![reading]);
         machine.check_limits()?;
+        machine.compiled_nodes = machine.nodes.len();
         Ok(machine)
     }
 
@@ -163,11 +169,12 @@ impl Machine {
             + self.stacks.memory_size()
             + self.leaves.memory_size()
             + self.configs.memory_size()
-            + 16 * self.token_steps.len()
+            + self.token_steps.allocation_size()
+            + self.costs.memory_size()
             + self.lives.memory_size()
             + self.part_masks.memory_size()
             + self.parts.iter().map(json::Machine::memory_size).sum::<usize>()
-            + self.token_sets.iter().map(|set| 4 * set.len()).sum::<usize>()
+            + self.token_set_bytes
     }
 
     /// The configuration of readings, of which those of the same place become one.
@@ -460,7 +467,12 @@ impl Machine {
             readings.extend(self.readings_of(at));
             at = self.config(&mut readings);
         }
+        /// Most tokens that are remembered.
+        const MOST: usize = 1 << 16;
         let next = self.after_token(at)?;
+        if self.token_steps.len() >= MOST {
+            self.token_steps.clear();
+        }
         self.token_steps.insert((config, id), next);
         Ok(next)
     }

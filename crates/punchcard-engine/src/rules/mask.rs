@@ -42,7 +42,7 @@ const PART_MASK_BYTES: usize = 16 << 20;
 
 impl PartMasks {
     pub(crate) fn memory_size(&self) -> usize {
-        self.bytes
+        self.bytes + self.masks.allocation_size()
     }
 }
 

@@ -5,6 +5,7 @@
 //! [`machine`] reads bytes and tokens, [`mask`] lifts that to the vocabulary with what [`terminal_mask`] knows of it,
 //! [`completion`] finds an end from anywhere, and [`events`] tells what begins and ends where.
 
+mod carry;
 pub(crate) mod completion;
 pub mod events;
 pub(crate) mod live;
@@ -18,4 +19,5 @@ pub(crate) mod recursion;
 pub(crate) mod stack;
 pub(crate) mod terminal_mask;
 
+pub(crate) use carry::Carried;
 pub use machine::Machine;

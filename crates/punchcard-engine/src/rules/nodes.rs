@@ -74,6 +74,8 @@ pub(crate) struct Nodes {
     rules: Vec<RuleInfo>,
     /// Rules without the empty text whose bodies are still to be made.
     pending: Vec<(RuleId, RuleId)>,
+    /// Bytes of the lists of choices.
+    heap: usize,
 }
 
 impl NodeId {
@@ -89,8 +91,14 @@ impl NodeId {
 
 impl Nodes {
     pub(crate) fn new(languages: Languages) -> Nodes {
-        let mut nodes =
-            Nodes { languages, nodes: Vec::new(), ids: FxMap::default(), rules: Vec::new(), pending: Vec::new() };
+        let mut nodes = Nodes {
+            languages,
+            nodes: Vec::new(),
+            ids: FxMap::default(),
+            rules: Vec::new(),
+            pending: Vec::new(),
+            heap: 0,
+        };
         nodes.intern(Node::Terminal(Language::EMPTY));
         nodes.intern(Node::Terminal(Language::EPSILON));
         nodes
@@ -99,6 +107,9 @@ impl Nodes {
     fn intern(&mut self, node: Node) -> NodeId {
         if let Some(&id) = self.ids.get(&node) {
             return id;
+        }
+        if let Node::Choice(items) = &node {
+            self.heap += 2 * size_of_val(&**items);
         }
         let id = NodeId(self.nodes.len() as u32);
         self.nodes.push(node.clone());
@@ -110,13 +121,29 @@ impl Nodes {
         &self.nodes[id.0 as usize]
     }
 
+    /// Whether the first nodes of two stores, and the rules, are the same.
+    pub(super) fn begin_like(&self, other: &Nodes, count: usize) -> bool {
+        let print = |nodes: &Nodes, language| nodes.languages.fingerprint(language);
+        let same = |(a, b): (&Node, &Node)| match (a, b) {
+            (Node::Terminal(a), Node::Terminal(b)) | (Node::Longest(a), Node::Longest(b)) => {
+                print(self, *a) == print(other, *b)
+            }
+            _ => a == b,
+        };
+        let bodies = |nodes: &Nodes| -> Vec<NodeId> { nodes.rules.iter().map(|rule| rule.body).collect() };
+        let (these, those) = (self.nodes.get(..count), other.nodes.get(..count));
+        bodies(self) == bodies(other)
+            && these.zip(those).is_some_and(|(these, those)| these.iter().zip(those).all(same))
+    }
+
     /// How many nodes there are.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
 
     pub(crate) fn memory_size(&self) -> usize {
-        self.languages.memory_size() + self.nodes.len() * 96 + self.rules.len() * 64
+        let nodes = self.nodes.capacity() * size_of::<Node>() + self.ids.allocation_size() + self.heap;
+        self.languages.memory_size() + nodes + self.rules.capacity() * size_of::<RuleInfo>()
     }
 
     // ---- constructors ----

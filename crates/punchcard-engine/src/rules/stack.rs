@@ -112,6 +112,8 @@ pub(crate) struct Stacks {
     /// Tops that unions have looked at.
     work: u64,
     max_states: usize,
+    /// Bytes of exits, openings and what is below them.
+    heap: usize,
     /// Length of the shortest text, in bytes.
     pub(super) costs: FxMap<StackId, u64>,
 }
@@ -141,6 +143,7 @@ impl Stacks {
             weight: 0,
             work: 0,
             max_states,
+            heap: 0,
             costs: FxMap::default(),
         };
         stacks.intern(&[]);
@@ -174,14 +177,14 @@ impl Stacks {
     }
 
     pub(crate) fn memory_size(&self) -> usize {
-        let sets = 8 * self.tops.capacity() + 14 * self.spans.capacity();
-        let exits: usize =
-            self.exits.iter().flat_map(|exits| &exits.next).map(|exit| 96 + 12 * exit.sources.len()).sum();
-        let opened = |opening: &Arc<Opening>| 16 * opening.first.len() + 40 * opening.edges.len();
-        let openings: usize = self.openings.values().map(opened).sum();
-        let below: usize = self.below.values().map(|known| 32 + 8 * known.len()).sum();
-        let known = 16 * self.unions.len() + 16 * self.costs.len() + below + 12 * self.exits_of.len();
-        sets + exits + openings + known
+        let sets = self.tops.capacity() * size_of::<(NodeId, StackId)>() + 8 * self.spans.capacity();
+        let tables = self.ids.allocation_size()
+            + self.unions.allocation_size()
+            + self.exits_of.allocation_size()
+            + self.openings.allocation_size()
+            + self.below.allocation_size()
+            + self.costs.allocation_size();
+        sets + tables + self.exits.capacity() * size_of::<Exits>() + self.heap
     }
 
     /// A node on top of stacks.
@@ -203,7 +206,7 @@ impl Stacks {
     }
 
     /// The set of some tops, in any order; those of the same node become one.
-    fn gather(&mut self, mut tops: Vec<(NodeId, StackId)>) -> StackId {
+    pub(super) fn gather(&mut self, mut tops: Vec<(NodeId, StackId)>) -> StackId {
         self.work += tops.len() as u64;
         if tops.len() > 1 {
             tops.sort_unstable();
@@ -269,6 +272,8 @@ impl Stacks {
     pub(crate) fn keep_exits(&mut self, stack: StackId, exits: Exits) -> ExitsId {
         let id = ExitsId(self.exits.len() as u32);
         self.weight += 1 + exits.next.len() / 4;
+        let sources: usize = exits.next.iter().map(|exit| exit.sources.capacity()).sum();
+        self.heap += exits.next.capacity() * size_of::<Exit>() + sources * size_of::<Source>();
         self.exits.push(exits);
         self.exits_of.insert(stack, id);
         id
@@ -324,6 +329,7 @@ impl Stacks {
     fn opening(&mut self, nodes: &mut Nodes, node: NodeId) -> &Opening {
         if !self.openings.contains_key(&node) {
             let opening = find_opening(nodes, node);
+            self.heap += 24 * opening.first.len() + 64 * opening.edges.len();
             self.openings.insert(node, Arc::new(opening));
         }
         &self.openings[&node]
@@ -360,7 +366,10 @@ impl Stacks {
 
     fn below_place(&mut self, nodes: &Nodes, (node, place, stack): Source) -> StackId {
         let opening = self.openings[&node].clone();
-        let mut known = self.below.remove(&(node, stack)).unwrap_or_else(|| vec![None; opening.edges.len()].into());
+        let mut known = self.below.remove(&(node, stack)).unwrap_or_else(|| {
+            self.heap += 16 + 8 * opening.edges.len();
+            vec![None; opening.edges.len()].into()
+        });
         let below = self.find_below_place(nodes, &opening, &mut known, place, stack);
         self.below.insert((node, stack), known);
         below

@@ -37,7 +37,7 @@ impl Algebra {
                 }
             }
             cells = finer;
-            if cells.len() * self.objects.cases > MOST_CASES {
+            if cells.len() * self.objects.cases.max(1) > MOST_CASES {
                 return Ok(None);
             }
         }

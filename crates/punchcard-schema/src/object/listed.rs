@@ -79,11 +79,10 @@ impl Algebra {
             None => (state.place as usize, spec.order.len()),
         };
         let others: &[Name] = if is_ordered && wanted.is_some() { &[] } else { &spec.others };
-        let seen = self.objects.seen[state.seen as usize].clone();
         if to - from + others.len() <= FEW {
             let mut names = Vec::with_capacity(to - from + others.len());
             for &name in spec.order[from..to].iter().chain(others) {
-                if seen.binary_search(&name).is_err() && self.may_come(state.spec, name)? {
+                if !self.has_seen(state, self.formulas.text_of(name)) && self.may_come(state.spec, name)? {
                     names.push(name);
                 }
             }
@@ -99,7 +98,8 @@ impl Algebra {
             let later = listed.from(&spec, to as u32);
             bits.iter_mut().zip(later).for_each(|(bits, later)| *bits &= !later);
         }
-        seen.iter().filter_map(|name| listed.ranks.get(name)).for_each(|&rank| clear(&mut bits, rank));
+        let seen = self.objects.seen.names(state.seen);
+        seen.filter_map(|name| listed.ranks.get(&name)).for_each(|&rank| clear(&mut bits, rank));
         let names = self.languages.select(listed.texts, bits);
         self.objects.listed.insert(state.spec, listed);
         Ok(names)

@@ -6,10 +6,12 @@
 //! value and the residual that is left. Alternatives become several pairs, so complements of values arise only where the
 //! schema itself negates.
 
+mod carry;
 mod discriminate;
 mod listed;
 mod names;
 mod search;
+mod seen;
 mod spec;
 mod step;
 
@@ -19,6 +21,7 @@ use crate::formula::{Formula, FxMap, Name};
 use crate::options::PropertyOrder;
 use listed::Listed;
 use punchcard_automata::Language;
+use seen::{SeenId, SeenSets};
 use spec::NameClass;
 pub use spec::ObjectSpec;
 use std::sync::Arc;
@@ -30,8 +33,8 @@ pub struct ObjectState {
     residual: Formula,
     /// Declared names before this place are done with.
     place: u32,
-    /// Names that may not come again (the id of a sorted list).
-    seen: u32,
+    /// Names that may not come again.
+    seen: SeenId,
 }
 
 /// Partial derivatives: formulas for a value, and what is left.
@@ -41,17 +44,19 @@ type Steps = Arc<[(Formula, Formula)]>;
 pub type Move = (Formula, ObjectState);
 
 /// What was found out about objects.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Memory {
-    seen: Vec<Arc<[Name]>>,
-    seen_ids: FxMap<Arc<[Name]>, u32>,
+    seen: SeenSets,
     values: FxMap<(u32, Name), Formula>,
     moves: FxMap<(ObjectState, Name), Arc<[Move]>>,
     names: FxMap<ObjectState, Language>,
     listed: FxMap<u32, Listed>,
     /// Of usual residuals: the place of the first declared name that must come.
     first_wanted: FxMap<(u32, Formula), Option<Option<u32>>>,
-    special: FxMap<(u32, u32), Language>,
+    /// The names that are spoken of one by one.
+    spoken_names: FxMap<u32, Language>,
+    /// Names of each class that were made up so far, and which of them to try first.
+    made_up: FxMap<(u32, u32), (Vec<Name>, usize)>,
     open: FxMap<ObjectState, bool>,
     steps: FxMap<(Formula, Name), Steps>,
     touches: FxMap<(Formula, Name), bool>,
@@ -60,58 +65,28 @@ pub struct Memory {
     /// Objects that can be finished because all that they still want can come: up to which place of the declared names.
     /// The place of the key is 0.
     complete: FxMap<ObjectState, u32>,
-    /// In how many cases the step that is being taken lies already.
+    /// In how many cases the step that is being taken lies already; 0 for one.
     cases: usize,
-}
-
-impl Default for Memory {
-    fn default() -> Self {
-        let none: Arc<[Name]> = Arc::new([]);
-        Memory {
-            seen: vec![none.clone()],
-            seen_ids: [(none, 0)].into_iter().collect(),
-            values: FxMap::default(),
-            moves: FxMap::default(),
-            names: FxMap::default(),
-            listed: FxMap::default(),
-            first_wanted: FxMap::default(),
-            special: FxMap::default(),
-            open: FxMap::default(),
-            steps: FxMap::default(),
-            touches: FxMap::default(),
-            spoken: FxMap::default(),
-            complete: FxMap::default(),
-            cases: 1,
-        }
-    }
+    /// Bytes of what the tables point to.
+    heap: usize,
 }
 
 impl Memory {
+    /// An estimate of the bytes on the heap.
     pub(crate) fn memory_size(&self) -> usize {
-        // Each entry with what the table needs for it.
-        const SMALL: usize = 48;
-        const LARGE: usize = 96;
-        let small = self.values.len() + self.names.len() + self.special.len() + self.open.len() + self.touches.len();
-        let large = self.moves.len() + self.steps.len() + self.complete.len();
-        let seen: usize = self.seen.iter().map(|seen| 2 * (4 * seen.len() + 32)).sum();
-        let moves: usize = self.moves.values().map(|moves| size_of_val(&**moves)).sum();
-        let steps: usize = self.steps.values().map(|steps| size_of_val(&**steps)).sum();
-        seen + moves + steps + SMALL * small + LARGE * large
-    }
-
-    fn with(&mut self, seen: u32, name: Name) -> u32 {
-        let mut list = self.seen[seen as usize].to_vec();
-        if let Err(at) = list.binary_search(&name) {
-            list.insert(at, name);
-        }
-        let list: Arc<[Name]> = list.into();
-        if let Some(&id) = self.seen_ids.get(&list) {
-            return id;
-        }
-        let id = self.seen.len() as u32;
-        self.seen.push(list.clone());
-        self.seen_ids.insert(list, id);
-        id
+        let tables = self.values.allocation_size()
+            + self.moves.allocation_size()
+            + self.names.allocation_size()
+            + self.listed.allocation_size()
+            + self.first_wanted.allocation_size()
+            + self.spoken_names.allocation_size()
+            + self.made_up.allocation_size()
+            + self.open.allocation_size()
+            + self.steps.allocation_size()
+            + self.touches.allocation_size()
+            + self.spoken.allocation_size()
+            + self.complete.allocation_size();
+        tables + self.seen.memory_size() + self.heap
     }
 }
 
@@ -170,7 +145,7 @@ impl Algebra {
         let declared = self.options.property_order == PropertyOrder::Declared;
         let place = spec.place.get(&name).copied();
         let (mut residual, mut next, mut seen) = (state.residual, state.place, state.seen);
-        let gone = self.objects.seen[seen as usize].binary_search(&name).is_ok();
+        let gone = self.has_seen(state, self.formulas.text_of(name));
         if gone || !self.languages.can_write(self.formulas.text_of(name)) {
             return Ok(Vec::new());
         }
@@ -183,7 +158,7 @@ impl Algebra {
             next = if place.is_some() { end + 1 } else { end };
         }
         if place.is_none() || !declared {
-            seen = self.objects.with(seen, name);
+            seen = self.objects.seen.with(&self.formulas, seen, name);
         }
         if residual == Formula::FALSE {
             return Ok(Vec::new());
@@ -221,6 +196,7 @@ impl Algebra {
         }
         let moves: Arc<[Move]> = moves.into();
         if !self.search.is_running() {
+            self.objects.heap += 16 + size_of_val(&*moves);
             self.objects.moves.insert((state, name), moves.clone());
         }
         Ok(moves)

@@ -1,5 +1,6 @@
 //! Which names the next member may have, and which of them are treated alike.
 
+use super::seen::SeenId;
 use super::spec::may_meet;
 use super::{Move, NameClass, ObjectState};
 use crate::algebra::Algebra;
@@ -72,13 +73,27 @@ impl Algebra {
         ObjectState { place, ..state }
     }
 
-    pub(super) fn minus_seen(&mut self, names: Language, seen: u32) -> Language {
-        let seen: Vec<String> =
-            self.objects.seen[seen as usize].iter().map(|&n| self.formulas.text_of(n).to_string()).collect();
-        if seen.is_empty() {
+    /// Whether an object already has a member of this name, which may not come again.
+    pub fn has_seen(&self, state: ObjectState, name: &str) -> bool {
+        self.objects.seen.has(&self.formulas, state.seen, name)
+    }
+
+    /// Names of the object that begin like this and may not come again.
+    pub fn seen_names<'a>(&'a self, state: ObjectState, beginning: &'a str) -> impl Iterator<Item = &'a str> {
+        self.objects.seen.beginning_with(&self.formulas, state.seen, beginning)
+    }
+
+    /// A language without the names that the object already has.
+    pub(crate) fn minus_seen_names(&mut self, names: Language, state: ObjectState) -> Language {
+        self.minus_seen(names, state.seen)
+    }
+
+    pub(super) fn minus_seen(&mut self, names: Language, seen: SeenId) -> Language {
+        if seen == SeenId::NONE {
             return names;
         }
-        let seen = self.languages.texts(seen.iter().map(String::as_str));
+        let seen = self.objects.seen.names(seen).map(|name| self.formulas.text_of(name));
+        let seen = self.languages.texts(seen);
         self.languages.difference(names, seen)
     }
 
@@ -129,20 +144,44 @@ impl Algebra {
 
     /// Whether a fresh name of the class can be taken: any one stands for all of them.
     pub(super) fn class_may_come(&mut self, state: ObjectState, class: &NameClass) -> Result<bool, SchemaError> {
-        let Some(name) = self.fresh_name(class, state.seen)? else { return Ok(false) };
+        let Some(name) = self.fresh_name(state.spec, class, state.seen)? else { return Ok(false) };
         Ok(!self.object_moves(state, name)?.is_empty())
     }
 
     /// A name of the class that was not seen.
-    pub(super) fn fresh_name(&mut self, class: &NameClass, seen: u32) -> Result<Option<Name>, SchemaError> {
-        if self.objects.seen[seen as usize].binary_search(&class.example).is_err() {
+    pub(super) fn fresh_name(
+        &mut self,
+        spec: u32,
+        class: &NameClass,
+        seen: SeenId,
+    ) -> Result<Option<Name>, SchemaError> {
+        let is_fresh = |a: &Self, name: Name| !a.objects.seen.has(&a.formulas, seen, a.formulas.text_of(name));
+        if is_fresh(self, class.example) {
             return Ok(Some(class.example));
         }
-        let left = self.minus_seen(class.names, seen);
-        Ok(self.languages.example(left)?.map(|text| self.formulas.name(&text)))
+        if !self.languages.is_endless(class.names)? {
+            let left = self.minus_seen(class.names, seen);
+            return Ok(self.languages.example(left)?.map(|text| self.formulas.name(&text)));
+        }
+        // What was made up before will mostly do, and is never more than the names that some object has.
+        let key = (spec, class.example.0);
+        let (mut names, first) = self.objects.made_up.remove(&key).unwrap_or_default();
+        let count = names.len();
+        let mut found = (0..count).map(|i| (first + i) % count).find(|&i| is_fresh(self, names[i]));
+        while found.is_none() {
+            let texts = names.iter().chain([&class.example]).map(|&name| self.formulas.text_of(name));
+            let known = self.languages.texts(texts);
+            let left = self.languages.difference(class.names, known);
+            let Some(text) = self.languages.example(left)? else { break };
+            names.push(self.formulas.name(&text));
+            found = Some(names.len() - 1).filter(|&i| is_fresh(self, names[i]));
+        }
+        let name = found.map(|i| names[i]);
+        self.objects.made_up.insert(key, (names, found.unwrap_or(0)));
+        Ok(name)
     }
 
-    pub(super) fn has_fresh_name(&mut self, class: &NameClass, seen: u32) -> Result<bool, SchemaError> {
+    pub(super) fn has_fresh_name(&mut self, class: &NameClass, seen: SeenId) -> Result<bool, SchemaError> {
         if self.languages.is_endless(class.names)? {
             return Ok(true);
         }
@@ -150,31 +189,14 @@ impl Algebra {
         Ok(self.languages.is_viable(left)?)
     }
 
-    /// Names of the object that begin like this and may not come again.
-    pub fn seen_names(&self, state: ObjectState, beginning: &str) -> Vec<&str> {
-        let seen = self.objects.seen[state.seen as usize].iter().map(|&name| self.formulas.text_of(name));
-        seen.filter(|name| name.starts_with(beginning)).collect()
-    }
-
-    /// The names that matter by themselves: those that are spoken of, and those that may not come again.
-    pub fn names_that_matter(&mut self, state: ObjectState) -> Language {
-        let key = (state.spec, state.seen);
-        if let Some(&known) = self.objects.special.get(&key) {
+    /// The names that the schema speaks of one by one.
+    pub fn spoken_names(&mut self, state: ObjectState) -> Language {
+        if let Some(&known) = self.objects.spoken_names.get(&state.spec) {
             return known;
         }
-        // So many names are not listed anew for each that was seen.
-        const MANY: usize = 256;
         let spec = self.specs[state.spec as usize].clone();
-        let spoken = spec.spoken.iter().map(|name| &**name);
-        let seen = self.objects.seen[state.seen as usize].iter().map(|&name| self.formulas.text_of(name));
-        let names = if spec.spoken.len() < MANY || state.seen == 0 {
-            self.languages.texts(spoken.chain(seen))
-        } else {
-            let seen = self.languages.texts(seen);
-            let spoken = self.names_that_matter(ObjectState { seen: 0, ..state });
-            self.languages.union([spoken, seen])
-        };
-        self.objects.special.insert(key, names);
+        let names = self.languages.texts(spec.spoken.iter().map(|name| &**name));
+        self.objects.spoken_names.insert(state.spec, names);
         names
     }
 
@@ -213,7 +235,7 @@ impl Algebra {
         let spec = self.specs[state.spec as usize].clone();
         let next = spec.spoken.partition_point(|name| &**name < beginning);
         if spec.spoken.get(next).is_some_and(|name| name.starts_with(beginning))
-            || !self.seen_names(state, beginning).is_empty()
+            || self.seen_names(state, beginning).next().is_some()
         {
             return None;
         }
@@ -237,7 +259,7 @@ impl Algebra {
     pub fn name_class(&mut self, state: ObjectState, name: &str) -> Option<u32> {
         let spec = self.specs[state.spec as usize].clone();
         let known = spec.spoken.binary_search_by(|spoken| (**spoken).cmp(name)).is_ok();
-        if known || self.seen_names(state, name).contains(&name) {
+        if known || self.has_seen(state, name) {
             return None;
         }
         let has = |class: &NameClass| name.starts_with(&class.beginning) && self.languages.matches(class.names, name);
@@ -249,7 +271,7 @@ impl Algebra {
     pub fn class_moves(&mut self, state: ObjectState, class: u32) -> Result<Vec<Move>, SchemaError> {
         let spec = self.specs[state.spec as usize].clone();
         let example = spec.classes[class as usize].example;
-        let mut moves = self.object_moves(ObjectState { seen: 0, ..state }, example)?.to_vec();
+        let mut moves = self.object_moves(ObjectState { seen: SeenId::NONE, ..state }, example)?.to_vec();
         moves.iter_mut().for_each(|(_, next)| next.seen = state.seen);
         Ok(moves)
     }

@@ -62,7 +62,7 @@ impl Algebra {
         let mut names: Vec<Name> = spec.order.iter().skip(state.place as usize).copied().collect();
         names.extend(&spec.others);
         for class in &spec.classes {
-            names.extend(self.fresh_name(class, state.seen)?);
+            names.extend(self.fresh_name(state.spec, class, state.seen)?);
         }
         Ok(names)
     }
@@ -104,7 +104,7 @@ impl Algebra {
     /// Whether no member of this name can come any more.
     pub(super) fn is_gone(&self, state: ObjectState, name: Name) -> bool {
         let spec = &self.specs[state.spec as usize];
-        self.objects.seen[state.seen as usize].binary_search(&name).is_ok()
+        self.has_seen(state, self.formulas.text_of(name))
             || !self.languages.can_write(self.formulas.text_of(name))
             || self.options.property_order == PropertyOrder::Declared
                 && spec.place.get(&name).is_some_and(|&place| place < state.place)

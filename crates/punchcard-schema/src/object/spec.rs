@@ -1,6 +1,7 @@
 //! What a formula says of objects, found once: names, order, classes of other names, and the residual.
 
 use super::ObjectState;
+use super::seen::SeenId;
 use crate::algebra::Algebra;
 use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, Keys, Name, Node, Type};
@@ -10,8 +11,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// What a formula says of objects, apart from the residual.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct ObjectSpec {
+    /// The formula.
+    pub(super) of: Formula,
     /// Declared names, in order.
     pub(super) order: Vec<Name>,
     pub(super) place: FxMap<Name, u32>,
@@ -30,8 +33,18 @@ pub struct ObjectSpec {
     pub(super) initial: Formula,
 }
 
+impl ObjectSpec {
+    /// An estimate of the bytes on the heap.
+    pub(super) fn memory_size(&self) -> usize {
+        let tables = self.place.allocation_size() + self.by_name.allocation_size() + 24 * self.by_name.len();
+        let names = 4 * (self.order.len() + self.others.len()) + 40 * self.spoken.len();
+        let patterns = self.by_pattern.len() * size_of::<NamePattern>() + self.classes.len() * size_of::<NameClass>();
+        size_of::<Self>() + tables + names + patterns
+    }
+}
+
 /// What holds of every member whose name is in a language.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct NamePattern {
     pub(super) names: Language,
     /// How all of its names begin.
@@ -39,7 +52,7 @@ pub(super) struct NamePattern {
     pub(super) value: Formula,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct NameClass {
     pub(super) names: Language,
     /// How all of its names begin.
@@ -92,7 +105,12 @@ impl Algebra {
         let mut states = Vec::with_capacity(alternatives.len());
         for alternative in alternatives {
             let spec = self.object_spec(alternative)?;
-            states.push(ObjectState { spec, residual: self.specs[spec as usize].initial, place: 0, seen: 0 });
+            states.push(ObjectState {
+                spec,
+                residual: self.specs[spec as usize].initial,
+                place: 0,
+                seen: SeenId::NONE,
+            });
         }
         Ok(states)
     }
@@ -106,6 +124,7 @@ impl Algebra {
             _ => vec![f],
         };
         let mut spec = ObjectSpec {
+            of: f,
             order: Vec::new(),
             place: FxMap::default(),
             others: Vec::new(),
@@ -161,6 +180,7 @@ impl Algebra {
         spec.unspoken = self.languages.not(spoken);
         spec.classes = self.name_classes(spec.unspoken, patterns)?;
         let id = self.specs.len() as u32;
+        self.heap += spec.memory_size();
         self.specs.push(Arc::new(spec));
         self.spec_ids.insert(f, id);
         Ok(id)

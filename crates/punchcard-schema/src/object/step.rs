@@ -14,6 +14,7 @@ impl Algebra {
             return Ok(known.clone());
         }
         let steps: Steps = self.step_member_anew(f, name)?.into();
+        self.objects.heap += 16 + size_of_val(&*steps);
         self.objects.steps.insert((f, name), steps.clone());
         Ok(steps)
     }
@@ -67,7 +68,7 @@ impl Algebra {
                 if let Some(cases) = self.cases(&items, name)? {
                     let mut out = Vec::new();
                     let around = self.objects.cases;
-                    self.objects.cases *= cases.len();
+                    self.objects.cases = around.max(1) * cases.len();
                     for case in cases {
                         match self.step_member(case, name) {
                             Ok(steps) => out.extend_from_slice(&steps),
@@ -161,6 +162,7 @@ impl Algebra {
             };
         }
         let names = names.map(Arc::new);
+        self.objects.heap += names.as_ref().map_or(0, |names| names.allocation_size());
         self.objects.spoken.insert(f, names.clone());
         names
     }
