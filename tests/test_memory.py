@@ -215,7 +215,10 @@ def test_masks_refuse_the_ends_of_seen_names(schema: Any, whole: bool) -> None:
     names = ["{", "ab", "a", "", "xx", "é", "kx", 'q"q', "1", *(f"x{i}" for i in range(40))]
     for i, name in enumerate(names):
         quoted = json.dumps(name, ensure_ascii=False)
-        assert matcher.accept_string(("," if i else "{") + quoted + ":"), name
+        if not matcher.accept_string(("," if i else "{") + quoted + ":"):
+            # A name of two classes that contradict each other.
+            assert name == "ab"
+            continue
         assert any(matcher.accept_string(value) for value in ("1", '"b"')), name
         fork = matcher.fork()
         assert fork.accept_string(',"')
