@@ -105,6 +105,34 @@ def at_once(count: int, work: Any) -> list[Any]:
     return results
 
 
+def test_nobody_waits_while_sizes_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, goes_on = threading.Event(), threading.Event()
+
+    class Slow:
+        @property
+        def memory_size_bytes(self) -> int:
+            asked.set()
+            assert goes_on.wait(60)
+            return 40
+
+    monkeypatch.setattr(punchcard.compiler, "compile_grammar", lambda *_: Slow())
+    made = compiler(cache_limit_bytes=100)
+    first = threading.Thread(target=lambda: made.compile_regex("a"))
+    first.start()
+    assert asked.wait(60)
+    # The first one is still being measured.
+    results: list[Any] = []
+    others = [threading.Thread(target=lambda: results.append(made.compile_regex("a"))) for _ in range(2)]
+    for other in others:
+        other.start()
+    for other in others:
+        other.join(60)
+    assert len(results) == 2 and not goes_on.is_set()
+    goes_on.set()
+    first.join()
+    assert made.cache_info().bytes == 40
+
+
 def test_many_threads_share_one_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     compile_grammar = punchcard.compiler.compile_grammar

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from punchcard.compiler import GrammarCompiler as GrammarCompiler
     from punchcard.errors import BudgetError as BudgetError
     from punchcard.errors import GrammarError as GrammarError
+    from punchcard.errors import InternalError as InternalError
     from punchcard.errors import InvalidSchemaError as InvalidSchemaError
     from punchcard.errors import LimitError as LimitError
     from punchcard.errors import MatcherError as MatcherError
@@ -60,6 +61,7 @@ _EXPORTS = {
     "GrammarCompiler": "punchcard.compiler",
     "GrammarError": "punchcard.errors",
     "GrammarMatcher": "punchcard._core",
+    "InternalError": "punchcard.errors",
     "InvalidSchemaError": "punchcard.errors",
     "LimitError": "punchcard.errors",
     "Limits": "punchcard.limits",

@@ -70,7 +70,10 @@ class CompiledGrammar:
 
     @property
     def memory_size_bytes(self) -> int:
-        """An estimate of the bytes that the grammar and its caches hold. It grows as texts visit new states."""
+        """An estimate of the bytes that the grammar and its caches hold. It grows as texts visit new states.
+
+        Never waits for a thread that computes a mask.
+        """
     @property
     def vocab_size(self) -> int:
         """Tokens of the vocabulary, which is the width of the logits."""
@@ -90,8 +93,8 @@ class GrammarMatcher:
     """Follows one sequence of tokens through a grammar.
 
     Each token or text that is taken is a step, and any number of steps can be rolled back. Masks, and what is accepted,
-    always agree, and there is always a way to a complete text. A matcher belongs to one sequence and one thread; it
-    releases the GIL while it works.
+    always agree, and there is always a way to a complete text. A matcher belongs to one sequence; calls on it from
+    several threads are done one after the other. It releases the GIL for work that may be long.
 
     Args:
         compiled_grammar: the grammar.
@@ -239,8 +242,11 @@ def compile_json_schema(vocabulary: Vocabulary, schema: str, options: str, limit
 def json_text(data: object) -> str | None:
     """What `json.dumps` writes, without ASCII escapes; None for data that are not plain: then ask `json`."""
 
-def check_json_options(options: str) -> None:
-    """Raise an error if the options of a JSON Schema, given as JSON text, are not all right."""
+def check_json_schema(schema: str, options: str) -> None:
+    """Raise an error if a JSON Schema or its options, given as JSON text, are malformed."""
+
+def check_grammar(expr: str) -> None:
+    """Raise an error if something in a grammar expression, given in its JSON form, is malformed."""
 
 def report_json_schema(schema: str, options: str) -> dict[str, Any]:
     """What a JSON Schema becomes; see `punchcard.report.Report`. ``options`` is JSON text."""
@@ -250,6 +256,9 @@ def parse_ebnf(text: str, start: str | None = None) -> str:
 
 def parse_lark(text: str, start: str | None = None, lexer: str = "dynamic") -> str:
     """A grammar of Lark as an expression in its JSON form. ``lexer``: ``"dynamic"`` or ``"dynamic_complete"``."""
+
+def _fail(target: GrammarMatcher | CompiledGrammar | None = None) -> None:
+    """Fail inside, while the target is in use: for tests of `punchcard.InternalError`."""
 
 def print_grammar(expr: str) -> str:
     """An expression in its JSON form as EBNF."""

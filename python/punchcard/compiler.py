@@ -13,14 +13,14 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ._core import CompiledGrammar, compile_grammar, compile_json_schema
-from .errors import InvalidSchemaError, PunchcardError
-from .grammar import Grammar, Schema
+from .errors import PunchcardError
+from .grammar import Grammar, Schema, no_half_characters
 from .limits import Limits
 from .tokenizers.info import TokenizerInfo
 
@@ -82,8 +82,11 @@ class GrammarCompiler:
         self._limits = json.dumps(asdict(limits or Limits()), sort_keys=True)
         self._cache = _Cache(cache_limit_bytes) if cache_enabled else None
 
-    def compile(self, grammar: Grammar) -> CompiledGrammar:
+    def compile(self, grammar: Any) -> CompiledGrammar:
         """Compile a grammar for the vocabulary.
+
+        Args:
+            grammar: a `Grammar`, or what `Grammar.of` makes one of, such as a Pydantic model.
 
         Raises:
             InvalidSchemaError: not JSON, or not a valid schema.
@@ -93,6 +96,7 @@ class GrammarCompiler:
             LimitError: a limit against hostile grammars was passed.
         """
         # Most grammars are one schema: its text is neither written nor read again as a part of another.
+        grammar = Grammar.of(grammar)
         key = grammar._json_schema() or grammar._json()
         if self._cache is None:
             return self._compile(key)
@@ -102,19 +106,12 @@ class GrammarCompiler:
         if isinstance(key, str):
             return compile_grammar(self._vocabulary, key, self._limits)
         schema, options = key
-        try:
+        with no_half_characters():
             return compile_json_schema(self._vocabulary, schema, options, self._limits)
-        except UnicodeEncodeError:
-            raise InvalidSchemaError(
-                "The schema holds half of a surrogate pair, which is no character",
-                hint="Write characters beyond U+FFFF whole",
-                pointer="",
-                keyword="",
-            ) from None
 
     def compile_json_schema(self, schema: Schema, **options: Any) -> CompiledGrammar:
         """Compile a JSON Schema: `Grammar.from_json_schema` with its options, and `compile`, in one."""
-        return self.compile(Grammar.from_json_schema(schema, **options))
+        return self.compile(Grammar.from_json_schema(schema, check=False, **options))
 
     def compile_regex(self, pattern: str | re.Pattern[str]) -> CompiledGrammar:
         """Compile a regular expression that the whole output matches: `Grammar.from_regex`, and `compile`, in one.
@@ -122,7 +119,7 @@ class GrammarCompiler:
         Raises:
             GrammarError: the pattern is malformed, not regular, or matches nothing; says at which column.
         """
-        return self.compile(Grammar.from_regex(pattern))
+        return self.compile(Grammar(Grammar._regex(pattern)))
 
     def compile_ebnf(self, text: str, *, start: str | None = None) -> CompiledGrammar:
         """Compile EBNF: `Grammar.from_ebnf` and `compile`, in one.
@@ -183,7 +180,8 @@ class _Cache:
 
     def info(self) -> CacheInfo:
         with self._lock:
-            return replace(self._info, entries=len(self._done), bytes=self._bytes())
+            info, held = self._info, list(self._done.values())
+        return replace(info, entries=len(held), bytes=_bytes(held))
 
     def get(self, key: _Key, make: Callable[[], CompiledGrammar]) -> CompiledGrammar:
         """What is held for the key, or else what ``make`` returns. What it raises is raised in all that wait for it."""
@@ -212,10 +210,12 @@ class _Cache:
             future.set_exception(error)
             raise
         with self._lock:
-            if self._finish(key, future, started):
+            kept = self._finish(key, future, started)
+            if kept:
                 self._done[key] = compiled
-                self._trim()
         future.set_result(compiled)
+        if kept:
+            self._trim()
         return compiled
 
     def _finish(self, key: _Key, future: Future[CompiledGrammar], started: float) -> bool:
@@ -227,14 +227,27 @@ class _Cache:
         return current
 
     def _trim(self) -> None:
-        # Masks make a grammar grow after it was cached, so sizes are asked for anew.
-        while self._limit is not None and len(self._done) > 1 and self._bytes() > self._limit:
-            self._done.popitem(last=False)
-            self._count(evictions=1)
-
-    def _bytes(self) -> int:
-        return sum(compiled.memory_size_bytes for compiled in self._done.values())
+        """Drops the least recently used grammars until the others are within the limit."""
+        if self._limit is None:
+            return
+        with self._lock:
+            held = list(self._done.items())
+        # Masks make a grammar grow after it was cached, so sizes are asked for anew. Nobody waits for that.
+        sizes = [(key, compiled, compiled.memory_size_bytes) for key, compiled in held]
+        total = sum(size for *_, size in sizes)
+        with self._lock:
+            for key, compiled, size in sizes:
+                if total <= self._limit or len(self._done) < 2:
+                    return
+                if self._done.get(key) is compiled and next(reversed(self._done)) != key:
+                    del self._done[key]
+                    self._count(evictions=1)
+                    total -= size
 
     def _count(self, **more: float) -> None:
         sums = {name: getattr(self._info, name) + value for name, value in more.items()}
         self._info = replace(self._info, **sums)
+
+
+def _bytes(held: Iterable[CompiledGrammar]) -> int:
+    return sum(compiled.memory_size_bytes for compiled in held)

@@ -51,6 +51,14 @@ class LimitError(PunchcardError):
     """A limit that guards against hostile input was passed. Fields: ``limit`` (its name), ``value``."""
 
 
+class InternalError(PunchcardError):
+    """Punchcard failed inside: a bug in it, not in the input. Please report it. Field: ``operation`` (what was done).
+
+    A matcher that was in use may be damaged: every further call on it raises this error again. Everything else goes on,
+    the compiled grammar too.
+    """
+
+
 class TokenizerError(PunchcardError):
     """A vocabulary cannot be read, or a token id is out of range."""
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_origin
 
 from ._core import json_text
 from .errors import GrammarError, InvalidSchemaError, PunchcardError
@@ -66,18 +68,26 @@ class Grammar:
                 which is taken as `re` means it, with its flags.
             limits: against hostile patterns; give them to the `GrammarCompiler` instead.
 
-        Raises, when it is compiled:
-            GrammarError: the pattern is malformed, not regular, or matches nothing; says at which column.
+        Raises:
+            GrammarError: the pattern is malformed or not regular; says at which column. One that matches nothing is
+                refused when it is compiled.
         """
+        return cls(_checked(cls._regex(pattern)))
+
+    @staticmethod
+    def _regex(pattern: str | re.Pattern[str]) -> Expr:
+        """The expression of a regular expression that is yet to be read."""
         if isinstance(pattern, re.Pattern):
             if not isinstance(pattern.pattern, str):
                 raise GrammarError("A pattern of bytes matches no text", hint="Compile the pattern from a str")
+            _check_characters(pattern.pattern)
             known = {"i": re.I, "m": re.M, "s": re.S, "x": re.X, "a": re.A}
             flags = "".join(letter for letter, flag in known.items() if pattern.flags & flag)
-            return cls({"regex": {"pattern": pattern.pattern, "flags": flags, "syntax": "python"}})
+            return {"regex": {"pattern": pattern.pattern, "flags": flags, "syntax": "python"}}
         if not isinstance(pattern, str):
             raise GrammarError("A regular expression is given as its text", hint="Pass a str or a re.Pattern")
-        return cls({"regex": {"pattern": pattern}})
+        _check_characters(pattern)
+        return {"regex": {"pattern": pattern}}
 
     @classmethod
     def from_json_schema(
@@ -96,6 +106,7 @@ class Grammar:
         assert_formats: bool = True,
         on_unsupported: Literal["error", "report"] = "error",
         limits: Limits | None = None,
+        check: bool = True,
     ) -> Grammar:
         """The JSON documents that a schema admits.
 
@@ -118,10 +129,19 @@ class Grammar:
             on_unsupported: ``"error"``, or ``"report"``: a keyword that cannot be enforced is left out, and is an entry
                 of ``report.not_enforced``.
             limits: against hostile schemas.
+            check: read the schema now, to refuse one that is malformed. Without, that is found out when it is compiled.
 
-        The schema is read when the grammar is compiled, or its `report` asked for; that is when errors of the schema
-        are raised.
+        Raises:
+            InvalidSchemaError: not JSON, a reference that leads nowhere, or a keyword with a value that is not allowed.
+            UnsupportedSchemaError: a keyword that cannot be enforced; names keyword and JSON pointer.
+            GrammarError: an option has a value that it cannot have.
+
+        Whether any value satisfies the schema is found out when it is compiled, or its `report` asked for.
         """
+        if resources is not None and not isinstance(resources, Mapping):
+            raise GrammarError("resources are documents by URI", hint="Pass a dict")
+        if limits is not None and not isinstance(limits, Limits):
+            raise GrammarError(f"limits are a punchcard.Limits, not {_named(limits)}")
         options: dict[str, Any] = {
             "profile": None if profile == "generate" else profile,
             "strict": strict or None,
@@ -137,11 +157,12 @@ class Grammar:
             "limits": asdict(limits) if limits else None,
         }
         options = {name: value for name, value in options.items() if value is not None}
-        if options:
-            from ._core import check_json_options
-
-            check_json_options(json.dumps(options))
-        return cls({"json_schema": {"schema": schema_text(schema), "options": options}})
+        text = schema_text(schema)
+        if check:
+            check_schema(text, options)
+        elif options:
+            check_schema("true", options)
+        return cls({"json_schema": {"schema": text, "options": options}})
 
     @classmethod
     def from_ebnf(cls, text: str, *, start: str | None = None) -> Grammar:
@@ -195,17 +216,68 @@ class Grammar:
     @classmethod
     def from_text(cls, text: str) -> Grammar:
         """Exactly this text."""
+        if not isinstance(text, str):
+            raise GrammarError(f"A text is a str, not {_named(text)}", hint="Decode bytes first")
+        _check_characters(text)
         return cls({"text": text})
 
-    @staticmethod
-    def union(*grammars: Grammar) -> Grammar:
-        """The texts of any of the grammars."""
-        return Grammar({"choice": [grammar._expr for grammar in grammars]})
+    @classmethod
+    def of(cls, value: Any) -> Grammar:
+        """The grammar that a value stands for, where there is no doubt about that.
+
+        Args:
+            value: a grammar; a JSON Schema as a dict; a Pydantic model, or another type that a schema can be made of;
+                a structural tag, also as a dict with ``"type": "structural_tag"``; or a compiled pattern of `re`.
+
+        Raises:
+            GrammarError: it could mean several things (a str), or nothing.
+        """
+        if isinstance(value, Grammar):
+            return value
+        if isinstance(value, re.Pattern):
+            return cls.from_regex(value)
+        if isinstance(value, Mapping):
+            if value.get("type") == "structural_tag" or {"structures", "triggers"} <= set(value):
+                return cls.from_structural_tag(value)
+            return cls.from_json_schema(dict(value))
+        if isinstance(value, str):
+            raise GrammarError(
+                "A str may be a text, a pattern, a grammar or a schema",
+                hint="Say which: Grammar.from_text, from_regex, from_ebnf, from_lark or from_json_schema",
+            )
+        if isinstance(value, type) or get_origin(value) is not None:
+            return cls.from_json_schema(value)
+        # The import takes a while, and only who has made a tag can hand one in.
+        if "punchcard.tags" in sys.modules:
+            from .tags import Format
+
+            if isinstance(value, Format):
+                return cls.from_structural_tag(value)
+        raise GrammarError(
+            f"{_named(value)} is no grammar",
+            hint="Pass a Grammar, a JSON Schema as a dict, a Pydantic model, a structural tag or a re.Pattern"
+            + ("; for the arguments of a function, punchcard.tool(function).parameters" if callable(value) else ""),
+        )
 
     @staticmethod
-    def concat(*grammars: Grammar) -> Grammar:
-        """A text of each grammar, one after the other."""
-        return Grammar({"sequence": [grammar._expr for grammar in grammars]})
+    def union(*grammars: Any) -> Grammar:
+        """The texts of any of the grammars, or of what `of` makes one of.
+
+        Raises:
+            GrammarError: there is none, or it is none.
+        """
+        if not grammars:
+            raise GrammarError("A union of no grammars has no text", hint="Give at least one")
+        return Grammar({"choice": [Grammar.of(grammar)._expr for grammar in grammars]})
+
+    @staticmethod
+    def concat(*grammars: Any) -> Grammar:
+        """A text of each grammar, or of what `of` makes one of, one after the other.
+
+        Raises:
+            GrammarError: one is none.
+        """
+        return Grammar({"sequence": [Grammar.of(grammar)._expr for grammar in grammars]})
 
     def __str__(self) -> str:
         """EBNF that `from_ebnf` reads back to the same language."""
@@ -293,10 +365,68 @@ def _json_text(expr: Expr) -> str:
         ) from None
 
 
+def _named(value: object) -> str:
+    """What a value is, for people: a function by its name, anything else by its type."""
+    name = getattr(value, "__name__", None)
+    return f"{type(value).__name__} {name}" if isinstance(name, str) else type(value).__name__
+
+
+def _check_characters(text: str) -> None:
+    """Refuses a text that cannot be written in UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise GrammarError(
+            f"Character {error.start + 1} is half of a surrogate pair, which is no character",
+            hint="Write characters beyond U+FFFF whole",
+        ) from None
+
+
+def _checked(expr: Expr) -> Expr:
+    """The expression, if nothing in it is malformed."""
+    from ._core import check_grammar
+
+    check_grammar(_json_text(expr))
+    return expr
+
+
+def check_schema(schema: str, options: Mapping[str, Any]) -> None:
+    """Refuses a schema that is malformed, or options that are."""
+    from ._core import check_json_schema
+
+    try:
+        options_text = json.dumps(options)
+    except (TypeError, ValueError) as error:
+        raise GrammarError(f"The options of a JSON Schema are not JSON: {error}") from None
+    with no_half_characters():
+        check_json_schema(schema, options_text)
+
+
+@contextmanager
+def no_half_characters() -> Iterator[None]:
+    """Makes a schema with half of a surrogate pair, which cannot be handed to the engine, an `InvalidSchemaError`."""
+    try:
+        yield
+    except UnicodeEncodeError:
+        raise InvalidSchemaError(
+            "The schema holds half of a surrogate pair, which is no character",
+            hint="Write characters beyond U+FFFF whole",
+            pointer="",
+            keyword="",
+        ) from None
+
+
 def schema_text(schema: Schema) -> str:
     """The JSON text of a schema, whatever it was given as."""
     if isinstance(schema, str):
         return schema
+    if schema is None:
+        raise InvalidSchemaError(
+            "None is no schema",
+            hint='Pass {"type": "null"} for null, or True for any value',
+            pointer="",
+            keyword="",
+        )
     if not isinstance(schema, (dict, bool)):
         from .schemas import pydantic_schema
 

@@ -8,10 +8,10 @@ use crate::vocabulary::Vocabulary;
 use punchcard_grammar::Expr;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 /// Bytes of stack that compiling may take: expressions and regular expressions nest.
-const COMPILE_STACK: usize = 256 << 20;
+pub(crate) const COMPILE_STACK: usize = 256 << 20;
 
 /// What holds more bytes is freed on a thread of its own.
 pub(crate) const FREED_APART: usize = 1 << 20;
@@ -119,6 +119,18 @@ impl CompiledGrammar {
         self.0.size.load(Ordering::Relaxed)
     }
 
+    /// Whether somebody is at work on it, for whom a call would have to wait.
+    pub fn is_busy(&self) -> bool {
+        matches!(self.0.tables.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
+    /// Panics with the tables locked, to test what is done about that.
+    #[doc(hidden)]
+    pub fn fail(&self) {
+        let _tables = self.lock();
+        panic!("asked to");
+    }
+
     pub(crate) fn source(&self) -> &Source {
         &self.0.source
     }
@@ -133,5 +145,42 @@ impl CompiledGrammar {
             guard
         });
         Locked { tables, size }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Matcher;
+
+    fn compiled() -> CompiledGrammar {
+        let tokens = (0..=255u8).map(|byte| [byte].into()).chain([[].into()]).collect();
+        let vocabulary = Vocabulary::new(tokens, &[256], &[], None).unwrap();
+        CompiledGrammar::new(Arc::new(vocabulary), Expr::Text("ab".into()), &Limits::default()).unwrap()
+    }
+
+    #[test]
+    fn the_size_is_known_while_somebody_is_at_work() {
+        let grammar = compiled();
+        let before = grammar.memory_size();
+        let held = grammar.lock();
+        assert!(grammar.is_busy() && before > 0);
+        assert_eq!(grammar.memory_size(), before);
+        drop(held);
+        assert!(!grammar.is_busy());
+    }
+
+    #[test]
+    fn after_a_panic_the_tables_begin_anew_and_matchers_go_on() {
+        let grammar = compiled();
+        let mut matcher = Matcher::new(grammar.clone(), None).unwrap();
+        assert_eq!(matcher.accept_bytes(b"a"), Ok(true));
+        let epoch = grammar.lock().epoch();
+        let clone = grammar.clone();
+        assert!(std::thread::spawn(move || clone.fail()).join().is_err());
+        assert_eq!(matcher.accept_bytes(b"b"), Ok(true));
+        assert_eq!(matcher.is_accepting(), Ok(true));
+        assert_eq!(grammar.lock().epoch(), epoch + 1);
+        assert_eq!(Matcher::new(grammar, None).unwrap().accept_bytes(b"b"), Ok(false));
     }
 }

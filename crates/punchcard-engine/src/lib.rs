@@ -9,6 +9,7 @@ pub mod automaton;
 pub mod batch;
 mod budget;
 mod bytes;
+pub mod check;
 pub mod error;
 pub mod grammar;
 pub mod json;

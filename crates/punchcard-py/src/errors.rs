@@ -1,10 +1,11 @@
 //! The one place where a Rust error becomes a Python exception of `punchcard.errors`.
 
-use punchcard_engine::CompileError;
+use punchcard_engine::{CompileError, VocabularyError};
 use punchcard_grammar::GrammarError;
 use punchcard_schema::{SchemaError, SchemaErrorKind};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::convert::Infallible;
 
 /// Fields that are numbers.
 const NUMBERS: [&str; 7] = ["line", "column", "minimum", "value", "tokens", "context_length", "index"];
@@ -25,45 +26,65 @@ pub fn exception(py: Python<'_>, class: &str, message: &str, fields: &[(&str, St
     build().unwrap_or_else(|error| error)
 }
 
-/// The exception for a refused schema.
-pub fn schema_error(py: Python<'_>, error: &SchemaError) -> PyErr {
-    let class = match error.kind {
-        SchemaErrorKind::Invalid => "InvalidSchemaError",
-        SchemaErrorKind::Unsupported => "UnsupportedSchemaError",
-        SchemaErrorKind::Unsatisfiable => "UnsatisfiableSchemaError",
-        SchemaErrorKind::Limit { .. } => "LimitError",
-    };
-    let mut fields = vec![("hint", error.hint.to_string()), ("pointer", error.pointer.clone())];
-    match error.kind {
-        SchemaErrorKind::Limit { limit, value } => {
-            fields.push(("limit", limit.to_string()));
-            fields.push(("value", value.to_string()));
+/// What becomes an exception of Python.
+pub trait Raise {
+    /// The exception.
+    fn raise(&self, py: Python<'_>) -> PyErr;
+}
+
+impl Raise for Infallible {
+    fn raise(&self, _: Python<'_>) -> PyErr {
+        match *self {}
+    }
+}
+
+impl Raise for VocabularyError {
+    fn raise(&self, py: Python<'_>) -> PyErr {
+        exception(py, "TokenizerError", &self.0, &[])
+    }
+}
+
+impl Raise for SchemaError {
+    fn raise(&self, py: Python<'_>) -> PyErr {
+        let class = match self.kind {
+            SchemaErrorKind::Invalid => "InvalidSchemaError",
+            SchemaErrorKind::Unsupported => "UnsupportedSchemaError",
+            SchemaErrorKind::Unsatisfiable => "UnsatisfiableSchemaError",
+            SchemaErrorKind::Limit { .. } => "LimitError",
+        };
+        let mut fields = vec![("hint", self.hint.to_string()), ("pointer", self.pointer.clone())];
+        match self.kind {
+            SchemaErrorKind::Limit { limit, value } => {
+                fields.push(("limit", limit.to_string()));
+                fields.push(("value", value.to_string()));
+            }
+            _ => fields.push(("keyword", self.keyword.to_string())),
         }
-        _ => fields.push(("keyword", error.keyword.to_string())),
-    }
-    exception(py, class, &error.message, &fields)
-}
-
-/// The exception of a grammar that cannot be compiled.
-pub fn compile_error(py: Python<'_>, error: &CompileError) -> PyErr {
-    match error {
-        CompileError::Schema(error) => schema_error(py, error),
-        CompileError::Grammar(error) => grammar_error(py, error),
+        exception(py, class, &self.message, &fields)
     }
 }
+impl Raise for CompileError {
+    fn raise(&self, py: Python<'_>) -> PyErr {
+        match self {
+            CompileError::Schema(error) => error.raise(py),
+            CompileError::Grammar(error) => error.raise(py),
+        }
+    }
+}
 
-/// The exception of a grammar that is malformed.
-pub fn grammar_error(py: Python<'_>, error: &GrammarError) -> PyErr {
-    let mut message = error.message.clone();
-    let mut fields = Vec::new();
-    if !error.hint.is_empty() {
-        fields.push(("hint", error.hint.clone()));
+impl Raise for GrammarError {
+    fn raise(&self, py: Python<'_>) -> PyErr {
+        let mut message = self.message.clone();
+        let mut fields = Vec::new();
+        if !self.hint.is_empty() {
+            fields.push(("hint", self.hint.clone()));
+        }
+        if let Some(spot) = &self.spot {
+            message = format!("Line {}, column {}: {message}", spot.line, spot.column);
+            fields.push(("line", spot.line.to_string()));
+            fields.push(("column", spot.column.to_string()));
+            fields.push(("excerpt", spot.excerpt.clone()));
+        }
+        exception(py, "GrammarError", &message, &fields)
     }
-    if let Some(spot) = &error.spot {
-        message = format!("Line {}, column {}: {message}", spot.line, spot.column);
-        fields.push(("line", spot.line.to_string()));
-        fields.push(("column", spot.column.to_string()));
-        fields.push(("excerpt", spot.excerpt.clone()));
-    }
-    exception(py, "GrammarError", &message, &fields)
 }

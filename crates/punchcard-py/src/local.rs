@@ -1,6 +1,7 @@
 //! `LocalRuntime`: a GGUF model on the CPU, and `LocalSequence`, a text that it reads and writes.
 
-use crate::errors::exception;
+use crate::errors::{Raise, exception};
+use crate::guard::{self, Fault};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use punchcard_local::sequence::Sequence;
 use punchcard_local::{Error, Runtime};
@@ -30,14 +31,21 @@ pub struct LocalSequence {
     state: Mutex<Option<Sequence>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Whose turn it is holds nothing that a panic could damage.
+fn turn(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a sequence has seen may be damaged, if a panic has come in between.
+fn lock(mutex: &Mutex<Option<Sequence>>) -> Result<MutexGuard<'_, Option<Sequence>>, Failure> {
+    mutex.lock().map_err(|_| Failure::Damaged)
 }
 
 /// Why something cannot be done with sequences.
 enum Failure {
     Model(Error),
     Closed,
+    Damaged,
     Twice { index: usize },
 }
 
@@ -54,7 +62,7 @@ impl LocalSequence {
         py: Python<'_>,
         work: impl FnOnce(&mut Sequence) -> Result<T, Failure> + Send,
     ) -> PyResult<T> {
-        py.detach(|| work(lock(&self.state).as_mut().ok_or(Failure::Closed)?)).map_err(|failure| failure.convert(py))
+        guard::run(py, "Using a sequence", || work(lock(&self.state)?.as_mut().ok_or(Failure::Closed)?))
     }
 }
 
@@ -75,27 +83,26 @@ impl LocalSequence {
         if std::ptr::eq(self, other) {
             return self.rewind(py, length);
         }
-        py.detach(|| {
+        guard::run(py, "Copying a sequence", || {
             // Of two models, the turn of one would not keep others from locking the same pair the other way round.
             if !Arc::ptr_eq(&self.shared, &other.shared) {
                 return Err(Failure::Model(Error::OtherModel));
             }
-            let _turn = lock(&self.shared.turn);
-            let source = lock(&other.state);
+            let _turn = turn(&self.shared.turn);
+            let source = lock(&other.state)?;
             let source = source.as_ref().ok_or(Failure::Closed)?;
-            Ok(lock(&self.state).as_mut().ok_or(Failure::Closed)?.copy_from(source, length)?)
+            Ok(lock(&self.state)?.as_mut().ok_or(Failure::Closed)?.copy_from(source, length)?)
         })
-        .map_err(|failure| failure.convert(py))
     }
 
     /// Gives its memory back.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| lock(&self.state).take());
+        py.detach(|| self.state.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     #[getter]
     fn closed(&self, py: Python<'_>) -> bool {
-        py.detach(|| lock(&self.state).is_none())
+        py.detach(|| self.state.lock().unwrap_or_else(PoisonError::into_inner).is_none())
     }
 }
 
@@ -103,7 +110,7 @@ impl LocalSequence {
 impl LocalRuntime {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let runtime = py.detach(|| Runtime::open(&path)).map_err(|error| Failure::Model(error).convert(py))?;
+        let runtime = guard::run(py, "Opening a model", || Runtime::open(&path).map_err(Failure::Model))?;
         Ok(Self { shared: Arc::new(Shared { runtime, turn: Mutex::new(()) }) })
     }
 
@@ -143,14 +150,14 @@ impl LocalRuntime {
     }
 
     /// The ids of `text`; special tokens are recognised where `parse_special`.
-    fn tokenize(&self, py: Python<'_>, text: &str, parse_special: bool) -> Vec<u32> {
-        py.detach(|| self.shared.runtime.tokenizer().encode(text, parse_special))
+    fn tokenize(&self, py: Python<'_>, text: &str, parse_special: bool) -> PyResult<Vec<u32>> {
+        guard::sure(py, "Tokenizing a text", || self.shared.runtime.tokenizer().encode(text, parse_special))
     }
 
     /// The bytes of `ids`; special tokens are left out unless `special`.
     fn detokenize<'py>(&self, py: Python<'py>, ids: Vec<u32>, special: bool) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = self.shared.runtime.tokenizer().decode(&ids, special);
-        Ok(PyBytes::new(py, &bytes.map_err(|error| Failure::Model(error).convert(py))?))
+        let decode = || self.shared.runtime.tokenizer().decode(&ids, special).map_err(Failure::Model);
+        Ok(PyBytes::new(py, &guard::run(py, "Detokenizing", decode)?))
     }
 
     /// An empty sequence.
@@ -167,13 +174,13 @@ impl LocalRuntime {
         ids: Vec<u32>,
         all_positions: bool,
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        let logits = py.detach(|| {
-            let _turn = lock(&self.shared.turn);
-            let mut state = lock(&sequence.state);
+        let logits = guard::run(py, "Computing logits", || {
+            let _turn = turn(&self.shared.turn);
+            let mut state = lock(&sequence.state)?;
             let sequence = state.as_mut().ok_or(Failure::Closed)?;
-            Ok(self.shared.runtime.model().forward(sequence, &ids, all_positions)?)
-        });
-        Ok(PyArray1::from_vec(py, logits.map_err(|failure: Failure| failure.convert(py))?))
+            Ok::<_, Failure>(self.shared.runtime.model().forward(sequence, &ids, all_positions)?)
+        })?;
+        Ok(PyArray1::from_vec(py, logits))
     }
 
     /// Logits after the last new token of each sequence, `[len(batch), vocab_size]`.
@@ -184,7 +191,7 @@ impl LocalRuntime {
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let batch: Vec<(&LocalSequence, &[u32])> =
             batch.iter().map(|(sequence, ids)| (&**sequence, &ids[..])).collect();
-        let logits = py.detach(|| self.shared.forward_batch(&batch)).map_err(|failure| failure.convert(py))?;
+        let logits = guard::run(py, "Computing logits", || self.shared.forward_batch(&batch))?;
         PyArray1::from_vec(py, logits).reshape([batch.len(), self.shared.runtime.model().vocab_size()])
     }
 }
@@ -201,8 +208,8 @@ impl Shared {
                 return Err(Failure::Model(blame(index, Error::OtherModel)));
             }
         }
-        let _turn = lock(&self.turn);
-        let mut states: Vec<_> = batch.iter().map(|(sequence, _)| lock(&sequence.state)).collect();
+        let _turn = turn(&self.turn);
+        let mut states = batch.iter().map(|(sequence, _)| lock(&sequence.state)).collect::<Result<Vec<_>, _>>()?;
         let mut entries = Vec::with_capacity(batch.len());
         for (state, (_, ids)) in states.iter_mut().zip(batch) {
             entries.push((state.as_mut().ok_or(Failure::Closed)?, *ids));
@@ -211,10 +218,11 @@ impl Shared {
     }
 }
 
-impl Failure {
-    fn convert(&self, py: Python<'_>) -> PyErr {
+impl Raise for Failure {
+    fn raise(&self, py: Python<'_>) -> PyErr {
         let error = match self {
             Self::Model(error) => error,
+            Self::Damaged => return Fault::poisoned("Using a sequence").raise(py),
             Self::Closed => {
                 let hint = "Take a new one from LocalModel.sequence()";
                 return exception(py, "ModelError", "the sequence is closed", &[("hint", hint.into())]);

@@ -82,6 +82,16 @@ impl Algebra {
         Ok((algebra, formula))
     }
 
+    /// Refuses a schema that is not well-formed: its JSON, its references, and the keywords that can be reached.
+    pub fn check(
+        schema: &str,
+        resources: &[(String, String)],
+        options: Options,
+        json_limits: JsonLimits,
+    ) -> Result<(), SchemaError> {
+        Self::build(schema, resources, options, json_limits, None, None).map(|_| ())
+    }
+
     /// Compiles without asking whether there is a value. The schema at `assumed` is taken to admit everything.
     fn build(
         schema: &str,

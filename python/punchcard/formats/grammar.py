@@ -357,7 +357,8 @@ def _limited(body: Expr, excludes: Sequence[str]) -> Expr:
 
 
 def _json(schema: JsonSchema, spacing: object) -> Expr:
-    options: dict[str, object] = {"whitespace": spacing}
+    # It is compiled right away, and then the tool is named whose schema is malformed.
+    options: dict[str, object] = {"whitespace": spacing, "check": False}
     return Grammar.from_json_schema(schema, **options)._expr  # type: ignore[arg-type]
 
 

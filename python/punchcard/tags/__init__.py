@@ -42,6 +42,7 @@ from .leaves import (
     QwenXMLParameterFormat,
     RegexFormat,
     TokenFormat,
+    read_schema,
 )
 
 __all__ = [
@@ -190,7 +191,11 @@ def _older_form(data: dict[str, Any]) -> StructuralTag:
         if set(fields) != {"begin", "schema", "end"}:
             raise at.error("A structure has begin, schema and end, and no more", "Add or remove fields")
         try:
-            content = {"type": "json_schema", "json_schema": fields["schema"]}
+            schema = read_schema(fields["schema"])
+        except ValueError as error:
+            raise at.field("schema").error(str(error), "It is a JSON Schema") from None
+        try:
+            content = {"type": "json_schema", "json_schema": schema}
             tags.append(TagFormat.model_validate({"begin": fields["begin"], "content": content, "end": fields["end"]}))
         except ValidationError as error:
             raise refusal(error, {**fields, "content": {}}, at.path) from None

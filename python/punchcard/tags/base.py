@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ..errors import GrammarError, PunchcardError
+from ..errors import GrammarError, PunchcardError, SchemaError
 from .expressions import Expr, TokenName, choice, sequence, text, token
 
 if TYPE_CHECKING:
@@ -40,10 +41,19 @@ class Place:
         """The error to raise about what stands here."""
         return GrammarError(f"{problem} (at {self.path or 'the top'})", hint=hint, path=self.path)
 
-    def of(self, error: PunchcardError) -> GrammarError:
+    def of(self, error: PunchcardError) -> PunchcardError:
         """An error of something inside, with this place added to what it says."""
+        kind = type(error) if isinstance(error, SchemaError) else GrammarError
         fields = {**error.fields, "path": self.path}
-        return GrammarError(f"{error.message} (at {self.path or 'the top'})", hint=error.hint, **fields)
+        return kind(f"{error.message} (at {self.path or 'the top'})", hint=error.hint, **fields)
+
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        """Adds this place to the errors of what is read inside."""
+        try:
+            yield
+        except PunchcardError as error:
+            raise self.of(error) from None
 
 
 @dataclass(frozen=True)
@@ -130,4 +140,4 @@ def refusal(error: ValidationError, value: Any, root: str = "") -> GrammarError:
         return place.error(
             f"There is no format {details['ctx']['tag']!r}", f"Known are {details['ctx']['expected_tags']}"
         )
-    return place.error(details["msg"], f"It is {str(details['input'])[:60]!r}")
+    return place.error(details["msg"].removeprefix("Value error, "), f"It is {str(details['input'])[:60]!r}")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, NonNegativeInt
 
 from ..errors import PunchcardError
-from ..grammar import Grammar, schema_text
+from ..grammar import Grammar, check_schema, schema_text
 from .base import NO_END, End, Format, Place
 from .expressions import (
     ANY_TEXT,
@@ -31,17 +31,20 @@ from .styles import STYLES
 _Count = Annotated[NonNegativeInt, Field(le=2**31 - 1)]
 
 
-def _schema(value: Any) -> Any:
-    """A schema as JSON data, from whatever `Grammar.from_json_schema` takes."""
+def read_schema(value: Any) -> Any:
+    """A schema as JSON data, from whatever `Grammar.from_json_schema` takes. `ValueError` if it is none."""
     if isinstance(value, (dict, bool)):
         return value
     try:
-        return json.loads(schema_text(value))
-    except (PunchcardError, ValueError) as error:
+        schema = json.loads(schema_text(value))
+    except (PunchcardError, ValueError, RecursionError) as error:
         raise ValueError(str(error)) from None
+    if not isinstance(schema, (dict, bool)):
+        raise ValueError(f"{json.dumps(schema)[:40]} is no schema: a schema is an object, true or false")
+    return schema
 
 
-JsonSchema = Annotated[bool | dict[str, Any], BeforeValidator(_schema)]
+JsonSchema = Annotated[bool | dict[str, Any], BeforeValidator(read_schema)]
 
 
 class ConstStringFormat(Format):
@@ -87,7 +90,10 @@ class JSONSchemaFormat(Format):
                 raise place.field("excludes").error(
                     "Texts cannot be excluded from the strings of JSON", "Give the strings a pattern in the schema"
                 )
-            return {"json_schema": {"schema": schema_text(self.json_schema), **_unless_empty(options=options)}}
+            schema = schema_text(self.json_schema)
+            with place.field("json_schema").around():
+                check_schema(schema, options)
+            return {"json_schema": {"schema": schema, **_unless_empty(options=options)}}
         if self.style not in STYLES:
             raise place.field("style").error(
                 f"The style {self.style!r} is not covered", f"Known are json, {', '.join(STYLES)}"
@@ -98,7 +104,7 @@ class JSONSchemaFormat(Format):
             )
         if "" in self.excludes:
             raise place.field("excludes").error("An empty text occurs in every text", "Remove it")
-        return parameters(
+        arguments = parameters(
             STYLES[self.style],
             self.json_schema,
             newlines=self.newlines,
@@ -106,6 +112,9 @@ class JSONSchemaFormat(Format):
             options=options,
             place=place.field("json_schema"),
         )
+        with place.field("json_schema").around():
+            check_schema(schema_text(self.json_schema), options)
+        return arguments
 
     def _options(self, place: Place) -> dict[str, Any]:
         """The options of the expression, checked."""
@@ -118,7 +127,7 @@ class JSONSchemaFormat(Format):
         try:
             checked: dict[str, Any] = Grammar.from_json_schema(True, **options)._expr["json_schema"]["options"]
         except TypeError:
-            known = sorted(inspect.signature(Grammar.from_json_schema).parameters)[1:]
+            known = sorted(set(inspect.signature(Grammar.from_json_schema).parameters) - {"schema", "check"})
             unknown = next(name for name in options if name not in known)
             raise place.field("options").error(f"There is no option {unknown!r}", f"Known are {known}") from None
         except PunchcardError as error:
@@ -143,7 +152,8 @@ class RegexFormat(Format):
     pattern: str
 
     def _expr(self, place: Place) -> Expr:
-        return {"regex": {"pattern": self.pattern}}
+        with place.field("pattern").around():
+            return Grammar.from_regex(self.pattern)._expr
 
 
 class GrammarFormat(Format):
@@ -160,10 +170,8 @@ class GrammarFormat(Format):
 
     def _expr(self, place: Place) -> Expr:
         read = Grammar.from_ebnf if self.syntax == "ebnf" else Grammar.from_lark
-        try:
+        with place.field("grammar").around():
             return read(self.grammar)._expr
-        except PunchcardError as error:
-            raise place.field("grammar").of(error) from None
 
 
 class LarkFormat(Format):

@@ -10,7 +10,7 @@ use crate::json;
 use crate::options::{JsonOptions, Limits};
 use crate::vocabulary::Vocabulary;
 use punchcard_automata::languages::UNBOUNDED;
-use punchcard_automata::pattern::{self, Dialect};
+use punchcard_automata::pattern::{self, Dialect, Pattern};
 use punchcard_automata::{CharSet, Language, Languages};
 use punchcard_grammar::error::Spot;
 use punchcard_grammar::{Expr, Grammar, GrammarError, RegexSyntax};
@@ -416,24 +416,11 @@ impl<'a> Lowering<'a> {
     }
 
     fn regex(&mut self, source: &str, flags: &str, syntax: RegexSyntax) -> Result<Language, CompileError> {
-        let dialect = match syntax {
-            RegexSyntax::Ecma => Dialect::Ecma,
-            RegexSyntax::Python => Dialect::Python,
-        };
-        let options = pattern::Options::with_flags(dialect, flags).map_err(|error| GrammarError::new(error.message))?;
-        let options = pattern::Options { max_nesting: MOST_GROUPS_WITHIN_EACH_OTHER, ..options };
-        let refused = |error: pattern::PatternError| {
-            let offset = source.char_indices().nth(error.offset).map_or(source.len(), |(i, _)| i);
-            let shown: String = source.chars().take(60).collect();
-            let ending = if shown.len() < source.len() { "..." } else { "" };
-            let message = format!("The regular expression {shown:?}{ending} cannot be used: {}", error.message);
-            GrammarError { message, hint: error.hint.unwrap_or_default(), spot: Some(Spot::at(source, offset)) }
-        };
-        let pattern = pattern::parse(source, &options).map_err(refused)?;
+        let pattern = read_regex(source, flags, syntax)?;
         let languages = &mut self.out.nodes.languages;
-        let language = pattern.full(languages).map_err(refused)?;
+        let language = pattern.full(languages).map_err(|error| refused_regex(source, error))?;
         if !languages.is_viable(language).map_err(|limit| CompileError::Schema(limit.into()))? {
-            return Err(refused(pattern::PatternError::new(0, "no text matches it")).into());
+            return Err(refused_regex(source, pattern::PatternError::new(0, "no text matches it")).into());
         }
         Ok(language)
     }
@@ -499,6 +486,25 @@ impl<'a> Lowering<'a> {
         });
         Ok(self.out.nodes.token(id))
     }
+}
+
+/// A regular expression that is well-formed.
+pub(crate) fn read_regex(source: &str, flags: &str, syntax: RegexSyntax) -> Result<Pattern, GrammarError> {
+    let dialect = match syntax {
+        RegexSyntax::Ecma => Dialect::Ecma,
+        RegexSyntax::Python => Dialect::Python,
+    };
+    let options = pattern::Options::with_flags(dialect, flags).map_err(|error| GrammarError::new(error.message))?;
+    let options = pattern::Options { max_nesting: MOST_GROUPS_WITHIN_EACH_OTHER, ..options };
+    pattern::parse(source, &options).map_err(|error| refused_regex(source, error))
+}
+
+fn refused_regex(source: &str, error: pattern::PatternError) -> GrammarError {
+    let offset = source.char_indices().nth(error.offset).map_or(source.len(), |(i, _)| i);
+    let shown: String = source.chars().take(60).collect();
+    let ending = if shown.len() < source.len() { "..." } else { "" };
+    let message = format!("The regular expression {shown:?}{ending} cannot be used: {}", error.message);
+    GrammarError { message, hint: error.hint.unwrap_or_default(), spot: Some(Spot::at(source, offset)) }
 }
 
 /// Groups of a regular expression within each other.
