@@ -85,6 +85,54 @@ def language(grammar: dict[str, Any]) -> set[str]:
 @given(grammars)
 @example(NESTED)
 def test_every_short_text_prefix_and_token(grammar: dict[str, Any]) -> None:
+    compare(grammar)
+
+
+# Rules that are hardly more than other rules: circles of them, also through rules that may be empty.
+CIRCLE = ["r", "s", "t", "u"]
+parts = st.tuples(st.sampled_from([*CIRCLE, *CIRCLE, "a", "b"]), st.sampled_from(["", "", "", "?", "*", "+"]))
+circles = st.fixed_dictionaries(
+    {name: st.lists(st.lists(parts, max_size=3), min_size=1, max_size=3) for name in CIRCLE}
+)
+
+
+def written(rules: dict[str, list[list[tuple[str, str]]]], define: str, start: str) -> str:
+    """The rules in a notation; what is no name of a rule is a literal."""
+
+    def alternative(symbols: list[tuple[str, str]]) -> str:
+        return " ".join((name if name in rules else f'"{name}"') + suffix for name, suffix in symbols)
+
+    lines = [f"{start}{define} {next(iter(rules))}"]
+    lines += [f"{name}{define} {' | '.join(map(alternative, bodies))}" for name, bodies in rules.items()]
+    return "\n".join(lines) + "\n"
+
+
+@PROFILE
+@given(circles)
+@example({"r": [[("s", "")]], "s": [[("t", "")], [("a", "")]], "t": [[("s", ""), ("b", "*")]], "u": [[]]})
+@example({"r": [[("s", "")], [("a", "")]], "s": [[("r", "")]], "t": [[]], "u": [[]]})
+@example({"r": [[("u", ""), ("s", "?")], [("a", "")]], "s": [[("t", "*"), ("r", "")]], "t": [[("u", "")]], "u": [[]]})
+@example({"r": [[("s", ""), ("b", "")], [("s", "")]], "s": [[("t", "")], [("a", "")]], "t": [[("r", "")]], "u": [[]]})
+def test_circles_of_rules(rules: dict[str, list[list[tuple[str, str]]]]) -> None:
+    ebnf = Grammar.from_ebnf(written(rules, " ::=", "root"))
+    compare(ebnf._expr["grammar"])
+    lark = Grammar.from_lark(written(rules, ":", "start"))
+    compare(lark._expr["grammar"])
+    tag = {"type": "tag", "begin": "a", "content": {"type": "grammar", "grammar": str(ebnf)}, "end": "b"}
+    inner, outer = language(ebnf._expr["grammar"]), Grammar.from_structural_tag({"format": tag})
+    try:
+        compiled = GrammarCompiler(INFO, cache_enabled=False).compile(outer)
+    except GrammarError:
+        assert not inner
+        return
+    for text in TEXTS:
+        matcher = GrammarMatcher(compiled)
+        taken = matcher.accept_string(f"a{text}b")
+        assert (taken and matcher.is_accepting()) == (text in inner), text
+
+
+def compare(grammar: dict[str, Any]) -> None:
+    """Compares the engine with the recogniser on all short texts."""
     expected = language(grammar)
     # A terminal that is as long as it can be forbids a little more than the recogniser does.
     tighter = "longest" in str(grammar)

@@ -130,7 +130,8 @@ def test_tokens_that_the_vocabulary_lacks_are_named() -> None:
 
 
 def test_hostile_grammars_meet_limits() -> None:
-    rules = "\n".join(f'r{i} ::= {" | ".join(f"r{j}" for j in range(400))} | "x"' for i in range(400))
+    others = " | ".join(f'r{j} "y"' for j in range(400))
+    rules = "\n".join(f'r{i} ::= {others} | "x"' for i in range(400))
     with pytest.raises(GrammarError, match="begin with each other"):
         COMPILER.compile_ebnf(rules)
     compiler = GrammarCompiler(INFO, limits=Limits(max_states=1_000))
@@ -238,3 +239,38 @@ def test_events_go_back_with_the_matcher() -> None:
     assert fork.accept_string(": 2}") and len(fork.events()) == 4
     with pytest.raises(PunchcardError, match="tells no events"):
         GrammarMatcher(compiled).events()
+
+
+# Rules that are other rules, around in a circle: A ::= A adds no text.
+CIRCLES = [
+    (
+        'root ::= value\nvalue ::= list | [0-9]\nlist ::= value ("," value)*',
+        ["1", "1,2", "1,2,3"],
+        ["", ",", "1,", "12"],
+    ),
+    ('root ::= a | "x"\na ::= root', ["x"], ["", "xx"]),
+    ('root ::= root | b\nb ::= c | "x" b\nc ::= b | "y"', ["y", "xy", "xxy"], ["x", "yy"]),
+    ('root ::= e root e | "x"\ne ::= "" | e e', ["x"], ["", "xx"]),
+    ('root ::= e root | root root | e\ne ::= "" | "-" | e', ["", "-", "---"], ["x"]),
+    # A circle whose rules go on to the left, too, and one that is reached by way of it.
+    (
+        'root ::= a "!"\na ::= b | a "+" c | "n"\nb ::= a | b "*" a\nc ::= d | a\nd ::= c | "(" a ")"',
+        ["n!", "n+n!", "n*n+(n)!", "n+(n*n)*n!"],
+        ["n", "n+!", "+n!"],
+    ),
+    ('root ::= a\na ::= "" | a | a b\nb ::= "y" a*', ["", "y", "yyy"], ["x"]),
+]
+
+
+@pytest.mark.parametrize(("text", "taken", "refused"), CIRCLES)
+def test_circles_of_rules(text: str, taken: list[str], refused: list[str]) -> None:
+    lark = text.replace(" ::=", ":").replace("[0-9]", "/[0-9]/").replace("root", "start")
+    tag = {"format": {"type": "tag", "begin": "", "content": {"type": "grammar", "grammar": text}, "end": ";"}}
+    for grammar in (Grammar.from_ebnf(text), Grammar.from_lark(lark)):
+        compiled = COMPILER.compile(grammar)
+        assert all(accepts(compiled, wanted) for wanted in taken)
+        assert not any(accepts(compiled, other) for other in refused)
+        assert GrammarMatcher(compiled).find_completion() is not None
+    tagged = COMPILER.compile(Grammar.from_structural_tag(tag))
+    assert all(accepts(tagged, f"{wanted};") for wanted in taken)
+    assert not any(accepts(tagged, f"{other};") for other in refused)

@@ -84,8 +84,21 @@ def test_chains_of_rules() -> None:
     assert matcher(Grammar.from_ebnf(chain(MANY, lambda i: f"a{i + 1}", '"a"'))).find_completion() == b"a"
     nested = chain(5_000, lambda i: f'"(" a{i + 1} ")" | a{i + 1}', '"a" a0 | "b"')
     assert matcher(Grammar.from_ebnf(nested)).find_completion() == b"b"
-    with pytest.raises(GrammarError, match=f"{MANY + 1} rules begin with each other"):
-        matcher(Grammar.from_ebnf(chain(MANY, lambda i: f"a{i + 1}", 'a0 | "b"')))
+    with pytest.raises(GrammarError, match="401 rules begin with each other"):
+        matcher(Grammar.from_ebnf(chain(400, lambda i: f'a{i + 1} "x"', 'a0 | "b"')))
+
+
+def test_long_circles_of_rules() -> None:
+    circle = matcher(Grammar.from_ebnf(chain(MANY, lambda i: f"a{i + 1}", 'a0 | "b"')))
+    assert circle.find_completion() == b"b"
+    assert circle.accept_string("b") and circle.is_accepting()
+    # By way of rules that may be empty, to the left and to the right of each rule.
+    hidden = chain(2_000, lambda i: f"e a{i + 1} e", 'a0 | "b"') + '\ne ::= "" | "-" | e e'
+    assert matcher(Grammar.from_ebnf(hidden)).accept_string("-b--")
+    # Each rule begins with every other one, and all are the same.
+    names = " | ".join(f"a{i}" for i in range(200))
+    everyone = matcher(Grammar.from_ebnf("\n".join(f'a{i} ::= {names} | "{i}"' for i in range(200))))
+    assert everyone.accept_string("117") and everyone.is_accepting()
 
 
 @pytest.mark.parametrize(

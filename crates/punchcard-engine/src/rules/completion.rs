@@ -168,8 +168,11 @@ impl Machine {
     fn find_rule_costs(&mut self) -> Result<(), SchemaError> {
         let count = self.nodes.rule_count();
         self.costs.rules = vec![ENDLESS; count];
-        // Later rules use earlier ones less often than the other way round.
-        let rules: Vec<RuleId> = (0..count).rev().map(|rule| RuleId(rule as u32)).collect();
+        // Of the many ways that left recursion makes, few are taken. Later rules use earlier ones less often than the other
+        // way round.
+        let mut rules: Vec<RuleId> =
+            self.nodes.reachable(self.root).into_iter().filter_map(|node| self.nodes.as_rule(node)).collect();
+        rules.sort_unstable_by(|a, b| b.cmp(a));
         let users = users(&self.nodes, &rules);
         let mut failed = None;
         spread(&rules, &users, |rule| {

@@ -4,7 +4,7 @@
 //! Readings of the same thing are one reading on top of all their stacks.
 
 use super::lower::Lowered;
-use super::nodes::{Nodes, PartId};
+use super::nodes::{NodeId, Nodes, PartId};
 use super::stack::{Counting, Exit, ExitsId, Next, StackId, Stacks};
 use crate::automaton::{ConfigId, Configs};
 use crate::bytes::ByteSet;
@@ -87,6 +87,8 @@ impl From<Reading> for Passing {
 #[derive(Debug)]
 pub struct Machine {
     pub(crate) nodes: Nodes,
+    /// The node of the whole text.
+    pub(super) root: NodeId,
     pub(crate) stacks: Stacks,
     pub(crate) leaves: Leaves,
     pub(crate) parts: Vec<json::Machine>,
@@ -112,6 +114,7 @@ impl Machine {
         let Lowered { nodes, start, parts, tokens, names: _ } = lowered;
         let mut machine = Machine {
             nodes,
+            root: start,
             stacks: Stacks::new(limits.max_states),
             leaves: Leaves::default(),
             parts,
@@ -138,7 +141,9 @@ impl Machine {
 
     /// Limits on tokens must leave room for some text of what they limit.
     fn check_limits(&mut self) -> Result<(), CompileError> {
-        for (body, tokens) in self.nodes.limits() {
+        let limits: Vec<_> =
+            self.nodes.reachable(self.root).into_iter().filter_map(|node| self.nodes.as_limit(node)).collect();
+        for (body, tokens) in limits {
             let least = self.cost_in_bytes(body)?;
             if least > u64::from(tokens) {
                 let message = format!("A limit of {tokens} tokens is too small: up to {least} may be needed");

@@ -180,6 +180,29 @@ impl Nodes {
         out
     }
 
+    /// A node and all that it is made of, by way of rules too, sorted.
+    pub(crate) fn reachable(&self, start: NodeId) -> Vec<NodeId> {
+        let (mut open, mut seen) = (vec![start], HashSet::new());
+        seen.insert(start);
+        while let Some(id) = open.pop() {
+            let mut add = |id| {
+                if seen.insert(id) {
+                    open.push(id);
+                }
+            };
+            match self.get(id) {
+                Node::Rule(rule) => add(self.body(*rule)),
+                Node::Sequence(head, tail) => [*head, *tail].into_iter().for_each(add),
+                Node::Choice(items) => items.iter().copied().for_each(add),
+                Node::Repeat(body, ..) | Node::Limit(body, _) => add(*body),
+                _ => {}
+            }
+        }
+        let mut out: Vec<NodeId> = seen.into_iter().collect();
+        out.sort_unstable();
+        out
+    }
+
     pub(crate) fn json(&mut self, part: PartId) -> NodeId {
         self.intern(Node::Json(part))
     }
@@ -211,13 +234,12 @@ impl Nodes {
         self.intern(Node::End(name))
     }
 
-    /// Bodies of limits on tokens, and how many each allows.
-    pub(crate) fn limits(&self) -> Vec<(NodeId, u32)> {
-        let limits = self.nodes.iter().filter_map(|node| match node {
+    /// The body of a limit on tokens, and how many it allows.
+    pub(crate) fn as_limit(&self, id: NodeId) -> Option<(NodeId, u32)> {
+        match self.get(id) {
             Node::Limit(body, tokens) => Some((*body, *tokens)),
             _ => None,
-        });
-        limits.collect()
+        }
     }
 
     /// The rule of a node that is nothing else.

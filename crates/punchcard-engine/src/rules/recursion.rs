@@ -5,7 +5,8 @@
 //! thus some `b_B` and then a way up from B to A, one `a` after the other: `A = b_A T_AA | b_B T_BA | ...`, with the ways
 //! `T_BA = a_CB T_CA | ...`, and the empty way for `T_AA`. Ways are recursive at their end only, which costs no stack; and a
 //! way to A followed by a way from A to A is a way to A, so the stacks of ambiguous rules do not grow
-//! ([`Nodes::absorbs`]). This is the left-corner transformation (Rosenkrantz and Lewis, 1970), over
+//! ([`Nodes::absorbs`]). Rules that are each other (`A = B | ...`, `B = A | ...`) count as one, so no way leads back to
+//! where it began without reading anything. This is the left-corner transformation (Rosenkrantz and Lewis, 1970), over
 //! expressions instead of productions.
 
 use super::nodes::{Node, NodeId, Nodes, RuleId, fewer};
@@ -189,17 +190,16 @@ pub(crate) fn is_left_recursive(nodes: &Nodes, rules: &[RuleId]) -> bool {
     left_groups(nodes, rules).iter().flatten().any(|&rule| !nodes.is_climb(rule))
 }
 
+/// Rules that begin with each other; those that are each other count as one.
+const MOST_CLASSES: usize = 200;
+
 /// Rewrites the rules so that none can begin with itself.
 pub(crate) fn remove_left_recursion(nodes: &mut Nodes, rules: &[RuleId]) -> Result<(), GrammarError> {
-    const MOST: usize = 300;
     for group in left_groups(nodes, rules) {
-        if group.len() > MOST {
-            let message = format!("{} rules begin with each other; at most {MOST} may", group.len());
-            return Err(GrammarError::new(message).with_hint("Begin some of them with a terminal"));
-        }
-        remove_in_group(nodes, &group);
-        nodes.finish_pending();
+        remove_in_group(nodes, &group)?;
     }
+    // Not before: what follows a rule may be a rule of a later group.
+    nodes.finish_pending();
     Ok(())
 }
 
@@ -248,34 +248,85 @@ fn split(nodes: &mut Nodes, id: NodeId, group: &HashMap<RuleId, usize>) -> Split
             Split { calls, rest: nodes.sequence(part.rest, again) }
         }
         Node::Limit(..) | Node::Terminal(_) | Node::Longest(_) | Node::Json(_) | Node::Token(_) | Node::Rule(_) => {
-            Split { calls: Vec::new(), rest: nodes.without_empty(id) }
+            let rest = nodes.without_empty(id);
+            // A rule without the empty text may begin with the same rule with it, and so with itself.
+            match nodes.as_rule(rest).filter(|rule| group.contains_key(rule)) {
+                Some(rule) => Split { calls: vec![(rule, NodeId::EMPTY)], rest: NodeId::NOTHING },
+                None => Split { calls: Vec::new(), rest },
+            }
         }
         Node::LimitEnd | Node::Begin(_) | Node::End(_) => Split { calls: Vec::new(), rest: NodeId::NOTHING },
     }
 }
 
-fn remove_in_group(nodes: &mut Nodes, rules: &[RuleId]) {
+/// Rules that are each other: each has the texts of the others (`A = B | ...`, `B = A | ...`).
+struct Class {
+    rules: Vec<RuleId>,
+    /// Of all of them.
+    split: Split,
+}
+
+/// The classes of the rules of a group, and the class of each rule. A call that nothing need follow makes the texts of the
+/// called rule texts of the caller; where such calls lead back, the rules have the same texts. One class has them all, and
+/// none of its calls of itself is left that reads nothing: it would add no text, but go round without end.
+fn classes(nodes: &mut Nodes, rules: &[RuleId], index: &HashMap<RuleId, usize>) -> (Vec<Class>, Vec<usize>) {
+    let splits: Vec<Split> = rules.iter().map(|&rule| split(nodes, nodes.body(rule), index)).collect();
+    let same = |part: &Split| {
+        let calls = part.calls.iter().filter(|&&(_, then)| nodes.is_nullable(then));
+        calls.map(|(rule, _)| index[rule]).collect::<Vec<_>>()
+    };
+    let edges: Vec<Vec<usize>> = splits.iter().map(same).collect();
+    let groups = groups(&edges);
+    let mut class_of = vec![0; rules.len()];
+    for (class, group) in groups.iter().enumerate() {
+        group.iter().for_each(|&i| class_of[i] = class);
+    }
+    let mut splits: Vec<Option<Split>> = splits.into_iter().map(Some).collect();
+    let mut classes = Vec::with_capacity(groups.len());
+    for (class, group) in groups.into_iter().enumerate() {
+        let (mut calls, mut rests) = (Vec::new(), Vec::new());
+        for part in group.iter().filter_map(|&i| splits[i].take()) {
+            rests.push(part.rest);
+            for (rule, then) in part.calls {
+                let then = if class_of[index[&rule]] == class { nodes.without_empty(then) } else { then };
+                if then != NodeId::NOTHING {
+                    calls.push((rule, then));
+                }
+            }
+        }
+        let split = Split { calls, rest: nodes.choice(rests) };
+        classes.push(Class { rules: group.into_iter().map(|i| rules[i]).collect(), split });
+    }
+    (classes, class_of)
+}
+
+fn remove_in_group(nodes: &mut Nodes, rules: &[RuleId]) -> Result<(), GrammarError> {
     let index: HashMap<RuleId, usize> = rules.iter().enumerate().map(|(i, &rule)| (rule, i)).collect();
-    let parts: Vec<Split> = rules.iter().map(|&rule| split(nodes, nodes.body(rule), &index)).collect();
-    if let ([rule], [part]) = (rules, &parts[..]) {
-        // One rule alone: its ways up are a repetition.
-        let steps = nodes.choice(part.calls.iter().map(|&(_, then)| then));
+    let (classes, class_of) = classes(nodes, rules, &index);
+    let class_of = |rule: RuleId| class_of[index[&rule]];
+    if let [class] = &classes[..] {
+        // One alone: its ways up are a repetition.
+        let steps = nodes.choice(class.split.calls.iter().map(|&(_, then)| then));
         let ways = nodes.repeat(steps, 0, UNBOUNDED);
-        let body = nodes.sequence(part.rest, ways);
-        finish(nodes, *rule, body);
-        return;
+        let body = nodes.sequence(class.split.rest, ways);
+        finish(nodes, &class.rules, body);
+        return Ok(());
+    }
+    let count = classes.len();
+    if count > MOST_CLASSES {
+        let message = format!("{count} rules begin with each other; at most {MOST_CLASSES} may");
+        return Err(GrammarError::new(message).with_hint("Begin some of them with a terminal"));
     }
     let group = rules[0].0;
-    let count = rules.len();
     // Ways that lead nowhere have no text, and are taken out with all else that has none.
     let ways: Vec<Vec<RuleId>> =
         (0..count).map(|from| (0..count).map(|to| nodes.new_climb(group, from as u32, to as u32)).collect()).collect();
     let mut nullable = true;
     // A way is empty if each of its steps is.
     while std::mem::take(&mut nullable) {
-        for (above, part) in parts.iter().enumerate() {
-            for &(below, then) in &part.calls {
-                for (&long, &short) in ways[index[&below]].iter().zip(&ways[above]) {
+        for (above, class) in classes.iter().enumerate() {
+            for &(below, then) in &class.split.calls {
+                for (&long, &short) in ways[class_of(below)].iter().zip(&ways[above]) {
                     if !nodes.is_rule_nullable(long) && nodes.is_nullable(then) && nodes.is_rule_nullable(short) {
                         nodes.set_nullable(long, true);
                         nullable = true;
@@ -287,9 +338,9 @@ fn remove_in_group(nodes: &mut Nodes, rules: &[RuleId]) {
     for (from, row) in ways.iter().enumerate() {
         for (to, &way) in row.iter().enumerate() {
             let mut items = if from == to { vec![NodeId::EMPTY] } else { Vec::new() };
-            for (above, part) in parts.iter().enumerate() {
-                for &(below, then) in &part.calls {
-                    if index[&below] == from {
+            for (above, class) in classes.iter().enumerate() {
+                for &(below, then) in &class.split.calls {
+                    if class_of(below) == from {
                         let further = nodes.rule(ways[above][to]);
                         items.push(nodes.sequence(then, further));
                     }
@@ -299,19 +350,22 @@ fn remove_in_group(nodes: &mut Nodes, rules: &[RuleId]) {
             nodes.set_body(way, body);
         }
     }
-    for (to, &rule) in rules.iter().enumerate() {
+    for (to, class) in classes.iter().enumerate() {
         let mut items = Vec::new();
-        for (from, part) in parts.iter().enumerate() {
+        for (from, class) in classes.iter().enumerate() {
             let way = nodes.rule(ways[from][to]);
-            items.push(nodes.sequence(part.rest, way));
+            items.push(nodes.sequence(class.split.rest, way));
         }
         let body = nodes.choice(items);
-        finish(nodes, rule, body);
+        finish(nodes, &class.rules, body);
     }
+    Ok(())
 }
 
-/// The body of a rule, given without the empty text.
-fn finish(nodes: &mut Nodes, rule: RuleId, body: NodeId) {
-    let body = if nodes.is_rule_nullable(rule) { nodes.choice([body, NodeId::EMPTY]) } else { body };
-    nodes.set_body(rule, body);
+/// The body of rules that are each other, given without the empty text.
+fn finish(nodes: &mut Nodes, rules: &[RuleId], body: NodeId) {
+    for &rule in rules {
+        let body = if nodes.is_rule_nullable(rule) { nodes.choice([body, NodeId::EMPTY]) } else { body };
+        nodes.set_body(rule, body);
+    }
 }
