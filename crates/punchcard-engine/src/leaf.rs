@@ -17,7 +17,8 @@ use rustc_hash::FxBuildHasher;
 pub enum Encoding {
     /// As UTF-8.
     Raw,
-    /// As the inside of a JSON string, escapes only where they are needed.
+    /// As the inside of a JSON string, with the short escapes of quotes, backslashes and control characters. Other control
+    /// characters, which take a `\u`, come only where nothing else can: who begins a `\u` may mean any character.
     Minimal,
     /// As the inside of a JSON string, with any escapes.
     Escaped,
@@ -188,15 +189,16 @@ impl Leaves {
                 if languages.is_viable(language)? { self.start(language, state.encoding) } else { LeafId::DEAD }
             }
             Byte::More(partial) => {
-                let transitions = languages.transitions(state.language);
-                for (lo, hi) in candidates(partial, state.encoding).into_iter().flatten() {
-                    for (_, _, target) in transitions.over(lo, hi) {
-                        if languages.is_viable(target)? {
-                            return Ok(self.intern(State { partial, ..state }));
-                        }
-                    }
+                let minimal = state.encoding == Encoding::Minimal;
+                let mut leads = leads_on(languages, state.language, &candidates(partial, state.encoding))?;
+                if minimal && matches!(partial, Partial::Hex { .. }) {
+                    leads &= !leads_on(languages, state.language, &WITHOUT_HEX)?;
+                } else if minimal && partial == Partial::Backslash && !leads {
+                    let hex = candidates(Partial::Hex { value: 0, digits: 0, high: 0 }, Encoding::Minimal);
+                    leads = leads_on(languages, state.language, &hex)?
+                        && !leads_on(languages, state.language, &WITHOUT_HEX)?;
                 }
-                LeafId::DEAD
+                if leads { self.intern(State { partial, ..state }) } else { LeafId::DEAD }
             }
         })
     }
@@ -225,8 +227,8 @@ impl Leaves {
                 continue;
             }
             out.insert_range(first_byte(lo), first_byte(hi));
-            let escapes = candidates(Partial::Backslash, encoding);
-            if in_string && escapes.into_iter().flatten().any(|(first, last)| first <= hi && lo <= last) {
+            let escaped = encoding == Encoding::Escaped || lo < 0x20;
+            if in_string && (escaped || [b'"', b'\\'].iter().any(|&c| (lo..=hi).contains(&u32::from(c)))) {
                 out.insert(b'\\');
             }
         }
@@ -373,6 +375,26 @@ fn needs_hex(c: u32) -> bool {
     c < 0x20 && !matches!(c, 8 | 9 | 10 | 12 | 13)
 }
 
+/// The characters of a string that are written without a `\u`.
+const WITHOUT_HEX: [Option<(u32, u32)>; 3] = [Some((8, 10)), Some((12, 13)), Some((0x20, 0x10FFFF))];
+
+/// Whether one of the characters leads on in the language.
+fn leads_on(
+    languages: &mut Languages,
+    language: Language,
+    characters: &[Option<(u32, u32)>],
+) -> Result<bool, LimitExceeded> {
+    let transitions = languages.transitions(language);
+    for &(lo, hi) in characters.iter().flatten() {
+        for (_, _, target) in transitions.over(lo, hi) {
+            if languages.is_viable(target)? {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
 /// The ranges of characters that can still come of what was read.
 fn candidates(partial: Partial, encoding: Encoding) -> [Option<(u32, u32)>; 6] {
     let mut out = [None; 6];
@@ -387,9 +409,7 @@ fn candidates(partial: Partial, encoding: Encoding) -> [Option<(u32, u32)>; 6] {
         }
         Partial::Backslash if encoding == Encoding::Escaped => out[0] = Some((0, 0x10FFFF)),
         Partial::Backslash => {
-            out[0] = Some((0, 0x1F));
-            out[1] = Some((0x22, 0x22));
-            out[2] = Some((0x5C, 0x5C));
+            out[..4].copy_from_slice(&[Some((8, 10)), Some((12, 13)), Some((0x22, 0x22)), Some((0x5C, 0x5C))]);
         }
         Partial::Hex { value, digits, high } => {
             let shift = 4 * (4 - u32::from(digits));
@@ -480,10 +500,15 @@ mod tests {
         {
             assert_eq!(reads(Encoding::Minimal, all, bytes), Some(at), "{bytes:?}");
         }
-        assert_eq!(reads(Encoding::Minimal, all, b"\\u0041"), Some(4));
-        assert_eq!(reads(Encoding::Minimal, all, b"\\u000a"), Some(5));
-        assert_eq!(reads(Encoding::Minimal, all, b"\\u001f\\n\\\"\""), None);
+        assert_eq!(reads(Encoding::Minimal, all, b"\\u001b"), Some(1));
+        assert_eq!(reads(Encoding::Minimal, all, b"\\n\\\"\\\\\""), None);
         assert_eq!(reads(Encoding::Minimal, all, b"\\/"), Some(1));
+        // Nothing but this can come, or else the string could not be written at all.
+        let colour = |l: &mut Languages| l.literal("\u{1b}[0m");
+        assert_eq!(reads(Encoding::Minimal, colour, b"\\u001b[0m\""), None);
+        assert_eq!(reads(Encoding::Minimal, colour, b"\\u001c"), Some(5));
+        assert_eq!(reads(Encoding::Minimal, colour, b"\\u001b\\u005b"), Some(6));
+        assert_eq!(reads(Encoding::Escaped, all, b"caf\\u00e9 \\ud83d\\ude00 http:\\/\\/ \\u0041\""), None);
         assert_eq!(reads(Encoding::Escaped, all, b"\\/\\u0041\\ud800"), Some(14).filter(|_| false));
         assert_eq!(reads(Encoding::Escaped, all, b"\\ud800x"), Some(6));
         assert_eq!(reads(Encoding::Escaped, all, b"\\udc00"), Some(5));

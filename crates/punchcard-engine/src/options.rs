@@ -109,7 +109,7 @@ impl Default for JsonOptions {
             schema: Options::default(),
             white_space: WhiteSpace::Bounded(INDENTATION),
             outer_white_space: false,
-            any_escapes: false,
+            any_escapes: true,
             resources: Vec::new(),
             limits: Limits::default(),
         }
@@ -183,7 +183,7 @@ impl JsonOptions {
                 Some(value) => white_space_option(value)?,
             },
             outer_white_space: given.outer_whitespace.unwrap_or(spec),
-            any_escapes: one_of("string_escapes", given.string_escapes.as_deref(), &escapes, spec)?,
+            any_escapes: one_of("string_escapes", given.string_escapes.as_deref(), &escapes, true)?,
             resources: given.resources.into_iter().collect(),
             limits,
         })
