@@ -395,7 +395,7 @@ impl Algebra {
                 for &i in items.iter() {
                     parts.push(self.text_language(i)?);
                 }
-                if all { self.languages.and(parts) } else { self.languages.union(parts) }
+                if all { self.languages.and(parts) } else { self.union_of_texts(parts) }
             }
             &Node::Not(inner) => {
                 let inner = self.text_language(inner)?;
@@ -406,6 +406,21 @@ impl Algebra {
         self.languages.check_limit()?;
         self.text_languages.insert(f, language);
         Ok(language)
+    }
+
+    /// The union, in which all lists of texts are one list.
+    fn union_of_texts(&mut self, parts: Vec<Language>) -> Language {
+        let (lists, mut others): (Vec<_>, Vec<_>) =
+            parts.into_iter().partition(|&l| self.languages.as_texts(l).is_some());
+        if lists.len() < 2 {
+            return self.languages.union(lists.into_iter().chain(others));
+        }
+        let mut texts: Vec<String> = Vec::new();
+        for list in lists {
+            texts.extend(self.languages.as_texts(list).into_iter().flatten().map(String::from));
+        }
+        others.push(self.languages.texts(texts.iter().map(|text| &**text)));
+        self.languages.union(others)
     }
 
     /// The spellings of the numbers that the formula admits.

@@ -201,6 +201,17 @@ impl Formulas {
         self.nodes.len()
     }
 
+    /// How many parts they have in all: what tests measure work by.
+    #[cfg(test)]
+    pub(crate) fn size(&self) -> usize {
+        let parts = |node: &Node| match node {
+            Node::And(items) | Node::Or(items) | Node::One(items) => items.len(),
+            Node::Among(_, list) => list.len(),
+            _ => 1,
+        };
+        self.nodes.iter().map(parts).sum()
+    }
+
     /// Never: the constants are always there.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
@@ -442,12 +453,12 @@ impl Formulas {
                     set @ None => *set = Some(more.to_vec()),
                     // In "and", being among two sets is being among what they share; not being among them, among neither.
                     Some(set) if among == all => set.retain(|c| more.binary_search(c).is_ok()),
-                    Some(set) => {
-                        set.extend_from_slice(more);
-                        set.sort_unstable();
-                        set.dedup();
-                    }
+                    Some(set) => set.extend_from_slice(more),
                 }
+            }
+            for set in sets.iter_mut().flatten() {
+                set.sort_unstable();
+                set.dedup();
             }
             let merged = match sets {
                 [None, None] => continue,

@@ -8,13 +8,14 @@ searched for in the same way, as one more trigger.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from ..errors import LimitError
 from .base import NO_END, End, Format, Place
 from .combined import TagFormat, any_tag
 from .expressions import (
@@ -36,6 +37,9 @@ from .leaves import TokenFormat
 
 if TYPE_CHECKING:
     from . import AnyFormat
+
+#: Most different triggers of one format, the ends of what is around it among them: each is followed on its own.
+MOST_TRIGGERS = 1_000
 
 
 class TriggeredTagsFormat(Format):
@@ -67,24 +71,24 @@ class TriggeredTagsFormat(Format):
             at = place.field("tags").item(index)
             trigger, rest = self._split(tag, free, at.field("begin"))
             rests[trigger].append(tag._after(text(rest), at))
+        used = {begin for tag in self.tags if isinstance(tag.begin, str) for begin in free.beginnings(tag.begin)}
         for index, trigger in enumerate(self.triggers):
-            if not any(isinstance(tag.begin, str) and tag.begin.startswith(trigger) for tag in self.tags):
+            if trigger not in used:
                 raise (place.field("triggers").item(index)).error(
                     f"No tag begins with the trigger {trigger!r}",
                     "Remove it, or list it in excludes",
                 )
         first = any_tag(self.tags, place) if self.at_least_one else None
-        return _loop(first, free.fired(rests), free.end(end), end, once=self.stop_after_first)
+        return free.within(_loop(first, free.fired(rests), free.end(end), end, once=self.stop_after_first))
 
     @staticmethod
     def _split(tag: TagFormat, free: _FreeText, place: Place) -> tuple[str, str]:
         """The beginning of a tag as the trigger that fires, and the rest."""
         if not isinstance(tag.begin, str):
             raise place.error("A text triggers no tag that begins with a token", "Use token_triggered_tags")
-        found = [trigger for trigger in free.triggers if tag.begin.startswith(trigger)]
-        if not found:
+        trigger = next(free.beginnings(tag.begin), None)
+        if trigger is None:
             raise place.error(f"{tag.begin!r} begins with none of the triggers", "Add a beginning of it to triggers")
-        trigger = min(found, key=len)
         if not free.fires(trigger):
             raise place.error(
                 f"The trigger {trigger!r} never fires: another trigger, or an end, is complete before it",
@@ -117,7 +121,7 @@ class DispatchFormat(Format):
             if not free.fires(pattern):
                 raise at.item(0).error(f"{pattern!r} can never fire: it contains another pattern", "Remove one of them")
             rests[pattern].append(content._followed_by(NO_END, at.item(1)))
-        return _loop(None, free.fired(rests), free.end(end), end, once=not self.loop)
+        return free.within(_loop(None, free.fired(rests), free.end(end), end, once=not self.loop))
 
 
 class TokenTriggeredTagsFormat(Format):
@@ -181,6 +185,10 @@ class TokenDispatchFormat(Format):
         return _loop(None, _fired_tokens(free, rests), sequence(free, end.expr), end, once=not self.loop)
 
 
+#: Refers to the rule of `_FreeText.within`.
+_FIRST: Expr = {"rule": "first mark"}
+
+
 @dataclass(frozen=True)
 class _FreeText:
     """Text up to the first occurrence of a trigger, or of the end of what is around it."""
@@ -193,6 +201,14 @@ class _FreeText:
     def of(cls, triggers: Iterable[str], excludes: Sequence[str], end: End, place: Place) -> _FreeText:
         _refuse_empty(excludes, place.field("excludes"))
         free = cls(tuple(dict.fromkeys(triggers)), end.marks, tuple(excludes))
+        if len(free.marks) > MOST_TRIGGERS:
+            raise LimitError(
+                f"The limit max_triggers={MOST_TRIGGERS} was passed (at {place.path or 'the top'})",
+                hint="Take a beginning that many tags have in common as their trigger",
+                limit="max_triggers",
+                value=MOST_TRIGGERS,
+                path=place.path,
+            )
         if end.marks and not any(map(free.fires, end.marks)):
             raise place.error(
                 f"The end of the tag around it, {end.marks[0]!r}, contains a trigger, so it is never reached",
@@ -200,24 +216,51 @@ class _FreeText:
             )
         return free
 
+    def beginnings(self, begin: str) -> Iterator[str]:
+        """The triggers that a text begins with, the shortest first."""
+        return (begin[:length] for length in self._trigger_lengths if begin[:length] in self._triggers)
+
     def fires(self, mark: str) -> bool:
         """Whether ``mark`` can be the first to be complete: not if another one ends inside it."""
-        inside = mark[:-1]
-        parts = (inside[i:j] for i in range(len(inside)) for j in range(i + 1, len(inside) + 1))
-        return self.marks.isdisjoint(parts)
+        last = len(mark) - 1
+        ends = ((start, start + length) for length in self._lengths for start in range(last - length + 1))
+        return not any(mark[start:end] in self.marks for start, end in ends)
 
     @cached_property
     def marks(self) -> frozenset[str]:
         """Whatever free text ends with."""
         return frozenset((*self.triggers, *self.ends))
 
+    @cached_property
+    def _triggers(self) -> frozenset[str]:
+        return frozenset(self.triggers)
+
+    @cached_property
+    def _trigger_lengths(self) -> list[int]:
+        return sorted({len(trigger) for trigger in self.triggers})
+
+    @cached_property
+    def _lengths(self) -> list[int]:
+        return sorted({len(mark) for mark in self.marks})
+
+    @cached_property
+    def _firing(self) -> list[str]:
+        return [mark for mark in (*self.triggers, *self.ends) if self.fires(mark)]
+
+    @cached_property
+    def _first(self) -> Expr:
+        """Free text up to the first mark that is complete."""
+        return shortest(sequence(ANY_TEXT, choice(map(text, self._firing))))
+
     def up_to(self, mark: str) -> Expr:
-        """Free text, and ``mark`` as the first of all marks to be complete."""
-        marks = [other for other in (*self.triggers, *self.ends) if self.fires(other)]
-        first = shortest(sequence(ANY_TEXT, choice(map(text, marks))))
-        if marks == [mark] and not self.excludes:
-            return first
-        return both(first, sequence(text_without(self.excludes), text(mark)))
+        """Free text, and ``mark`` as the first of all marks to be complete. To be used inside `within`."""
+        if self._firing == [mark] and not self.excludes:
+            return self._first
+        return both(_FIRST, sequence(text_without(self.excludes), text(mark)))
+
+    def within(self, body: Expr) -> Expr:
+        """An expression with `up_to` in it, and what that refers to: all marks together, which are listed once."""
+        return {"grammar": {"start": body, "rules": {_FIRST["rule"]: self._first}}}
 
     def fired(self, rests: Mapping[str, Sequence[Expr]]) -> Expr:
         """Free text, a trigger, and one of the rests that it calls for."""

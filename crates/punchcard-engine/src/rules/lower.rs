@@ -4,6 +4,7 @@
 //! rule. Of rules that use each other, first those that have no text are found, and those that have the empty text; then
 //! left recursion is removed ([`super::recursion`]).
 
+use super::beginnings::{self, Fork};
 use super::nodes::{FxMap, NameId, NodeId, Nodes, PartId, RuleId, TokensId};
 use crate::error::CompileError;
 use crate::json;
@@ -286,7 +287,13 @@ impl<'a> Lowering<'a> {
                 let texts: Vec<&str> = items.iter().filter_map(as_text).collect();
                 let texts = self.out.nodes.languages.texts(texts);
                 let mut nodes = vec![self.out.nodes.terminal(texts)];
-                for item in items.iter().filter(|item| as_text(item).is_none()) {
+                let mut others: Vec<&Expr> = items.iter().filter(|item| as_text(item).is_none()).collect();
+                if others.len() >= MANY_ALTERNATIVES && !self.marks {
+                    let alternatives = others.iter().filter_map(|item| beginnings::beginning(item)).collect();
+                    others.retain(|item| beginnings::beginning(item).is_none());
+                    nodes.extend(self.forks(beginnings::forks(alternatives), scope)?);
+                }
+                for item in others {
                     nodes.push(self.expr(item, scope)?);
                 }
                 return Ok(self.out.nodes.choice(nodes));
@@ -369,6 +376,24 @@ impl<'a> Lowering<'a> {
         let viable = languages.is_plain(language)
             || languages.is_viable(language).map_err(|limit| CompileError::Schema(limit.into()))?;
         Ok(if viable { self.out.nodes.terminal(language) } else { NodeId::NOTHING })
+    }
+
+    /// Alternatives that were put together by how they begin.
+    fn forks(&mut self, forks: Vec<Fork<'a>>, scope: Option<usize>) -> Result<Vec<NodeId>, CompileError> {
+        let mut nodes = Vec::with_capacity(forks.len());
+        for Fork { text, rests, forks } in forks {
+            let mut ways = Vec::with_capacity(rests.len() + forks.len());
+            for rest in rests {
+                let rest = rest.into_iter().map(|item| self.expr(item, scope)).collect::<Result<Vec<_>, _>>()?;
+                ways.push(self.out.nodes.sequence_of(rest));
+            }
+            ways.extend(self.forks(forks, scope)?);
+            let text = self.out.nodes.languages.literal(text);
+            let text = self.out.nodes.terminal(text);
+            let ways = self.out.nodes.choice(ways);
+            nodes.push(self.out.nodes.sequence_of(vec![text, ways]));
+        }
+        Ok(nodes)
     }
 
     fn use_rule(&mut self, name: &str, scope: Option<usize>) -> Result<NodeId, GrammarError> {
@@ -506,6 +531,11 @@ fn refused_regex(source: &str, error: pattern::PatternError) -> GrammarError {
     let message = format!("The regular expression {shown:?}{ending} cannot be used: {}", error.message);
     GrammarError { message, hint: error.hint.unwrap_or_default(), spot: Some(Spot::at(source, offset)) }
 }
+/// So many alternatives are put together by how they begin.
+const MANY_ALTERNATIVES: usize = 64;
+
+/// Forks of alternatives within each other.
+pub(super) const MOST_FORKS: usize = 64;
 
 /// Groups of a regular expression within each other.
 const MOST_GROUPS_WITHIN_EACH_OTHER: usize = 10_000;

@@ -1,0 +1,185 @@
+"""What schemas and tags cost grows with their size: work is counted at a size and at twice that size."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from punchcard import (
+    CompiledGrammar,
+    Grammar,
+    GrammarCompiler,
+    GrammarMatcher,
+    LimitError,
+    TokenizerInfo,
+    allocate_token_bitmask,
+)
+from punchcard.tags import structural_tag
+
+END = 256
+INFO = TokenizerInfo.from_vocab([*(bytes([i]) for i in range(256)), b"</s>"], eos_token_ids=[END])
+COMPILER = GrammarCompiler(INFO, cache_enabled=False)
+
+
+def compiled(schema: Any) -> CompiledGrammar:
+    return COMPILER.compile_json_schema(json.dumps(schema))
+
+
+def admits(grammar: CompiledGrammar, text: str) -> bool:
+    matcher = GrammarMatcher(grammar)
+    return matcher.accept_string(text) and matcher.is_accepting()
+
+
+# oneOf: what it admits is what one alternative alone admits, however the alternatives are put together.
+
+
+def kind(value: Any, **members: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {"kind": {"const": value}, **members},
+        "required": ["kind", *members],
+        "additionalProperties": False,
+    }
+
+
+ALTERNATIVES: dict[str, tuple[list[Any], list[Any]]] = {
+    "constants, some of them twice": (
+        [{"const": value, "description": "d"} for value in ["a", "b", "a", "c", 1, 1.0, 2, None, True, "d"]],
+        ["a", "b", "c", "d", 1, 2, None, True, False],
+    ),
+    "lists and patterns": (
+        [{"enum": ["ab", "x1", 3]}, {"enum": ["x2", "x1"]}, {"type": "string", "pattern": "^x"}]
+        + [{"type": "string", "pattern": f"^{c}"} for c in "abcdefg"]
+        + [{"type": "string", "pattern": "b$"}],
+        ["ab", "x1", "x2", "x3", "a", "b", "axb", "g", "gb", "h", 3],
+    ),
+    "numbers and ranges": (
+        [{"const": n} for n in (1, 2, 3, 3, 7)]
+        + [{"type": "integer", "minimum": 5 * n, "maximum": 5 * n + 5} for n in range(6)]
+        + [{"type": "number", "multipleOf": 7}],
+        [0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 14, 21, 28, 29, 35, 42],
+    ),
+    "objects and arrays that are constants": (
+        [{"const": value} for value in [{"a": 1}, {"a": 1, "b": 2}, {"b": 2}, {"a": 1}, [1], [1, 2], [], [1], {}]],
+        [{"a": 1}, {"a": 1, "b": 2}, {"b": 2}, {}, [1], [1, 2], [], [2]],
+    ),
+    "tags of all types": (
+        [kind(value) for value in ["a", "b", 1, 2, True, None, "c", "a"]]
+        + [{"type": "object", "properties": {"kind": {"enum": ["c", 2]}}, "required": ["kind"]}],
+        [{"kind": value} for value in ["a", "b", "c", "d", 1, 2, 3, True, False, None]] + [{}],
+    ),
+    "two tags": (
+        [kind(i % 3, sub={"const": i // 3}) for i in range(9)] + [kind(1, sub={"type": "integer"})],
+        [{"kind": a, "sub": b} for a in range(4) for b in range(4)],
+    ),
+    "choices within": (
+        [{"anyOf": [kind(f"a{i}"), kind(f"b{i % 5}")]} for i in range(9)],
+        [{"kind": f"{c}{i}"} for c in "ab" for i in range(10)],
+    ),
+    "tuples": (
+        [{"type": "array", "prefixItems": [{"const": i % 8}, {"type": "string"}], "minItems": 1} for i in range(9)]
+        + [{"type": "array", "minItems": 2}],
+        [[i, *rest] for i in range(9) for rest in ([], ["x"], [1])] + [[]],
+    ),
+    "everything at once": (
+        [True, {"const": 1}, {"type": "string"}, {"const": "x"}, {"type": "object"}, kind("a"), {"minimum": 3}]
+        + [False] * 9,
+        [1, 2, 3, "x", "y", {}, {"kind": "a"}, None, []],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALTERNATIVES)
+def test_one_of_many_is_exactly_one(name: str) -> None:
+    alternatives, values = ALTERNATIVES[name]
+    each = [compiled(alternative) if alternative is not False else None for alternative in alternatives]
+    whole = compiled({"oneOf": alternatives})
+    seen = set()
+    for value in values:
+        text = json.dumps(value)
+        expected = sum(grammar is not None and admits(grammar, text) for grammar in each) == 1
+        assert admits(whole, text) == expected, text
+        seen.add(expected)
+    assert seen == {True, False}
+
+
+# Structural tags.
+
+
+def tag(begin: str, schema: Any = True) -> dict[str, Any]:
+    return {"type": "tag", "begin": begin, "content": {"type": "json_schema", "json_schema": schema}, "end": ";"}
+
+
+def triggered(count: int) -> dict[str, Any]:
+    begins = [f"<f{i}>" for i in range(count)]
+    return {"type": "triggered_tags", "triggers": begins, "tags": [tag(begin) for begin in begins]}
+
+
+def dispatch(count: int) -> dict[str, Any]:
+    rules = [[f"<f{i}>", {"type": "const_string", "value": "x"}] for i in range(count)]
+    return {"type": "dispatch", "rules": rules, "excludes": ["!"]}
+
+
+def listed(count: int) -> dict[str, Any]:
+    return {"type": "tags_with_separator", "separator": ",", "tags": [tag(f"<f{i}>") for i in range(count)]}
+
+
+def within(count: int) -> dict[str, Any]:
+    return {"type": "tag", "begin": "[", "content": triggered(count), "end": [f"]{i}" for i in range(count)]}
+
+
+@pytest.mark.parametrize("make", [triggered, dispatch, listed, within])
+def test_an_expression_of_many_tags_is_as_long_as_their_list(make: Callable[[int], dict[str, Any]]) -> None:
+    once, twice = (len(json.dumps(structural_tag(make(count)).to_expr())) for count in (200, 400))
+    assert twice < 2.2 * once
+
+
+@pytest.mark.parametrize("make", [triggered, dispatch, within])
+def test_too_many_triggers_are_refused(make: Callable[[int], dict[str, Any]]) -> None:
+    with pytest.raises(LimitError, match=r"max_triggers=1000 was passed \(at format") as caught:
+        Grammar.from_structural_tag({"format": make(1_001)})
+    assert caught.value.fields["path"].startswith("format")
+    assert "in common" in (caught.value.hint or "")
+
+
+def test_thousands_of_tags_are_followed_together() -> None:
+    forms = [
+        {
+            "type": "triggered_tags",
+            "triggers": ["<f"],
+            "tags": [tag(f"<f{i}>", {"const": i % 7}) for i in range(12_000)],
+        },
+        {**listed(12_000), "tags": [tag(f"<f{i}>", {"const": i % 7}) for i in range(12_000)]},
+    ]
+    for form in forms:
+        grammar = COMPILER.compile(Grammar.from_structural_tag(form))
+        mask = allocate_token_bitmask(1, INFO.vocab_size)
+        for i in (0, 9, 11_999):
+            matcher = GrammarMatcher(grammar)
+            for byte in f"<f{i}>{i % 7};".encode():
+                matcher.fill_next_token_bitmask(mask)
+                assert matcher.accept_token(byte)
+            assert matcher.is_accepting()
+        assert not GrammarMatcher(grammar).accept_string("<f12000>")
+        assert not GrammarMatcher(grammar).accept_string("<f9>1;")
+
+
+def test_alternatives_that_begin_alike_mean_what_they_did() -> None:
+    # Few alternatives are taken as they are: each alone says what all of them together admit.
+    rng = random.Random(3)
+    begins = ["".join(rng.choices("abé", k=rng.randint(1, 4))) for _ in range(90)]
+    rests = [rng.choice(["[0-9]", "x*", "b+", ""]) for _ in begins]
+    ends = [{"type": "regex", "pattern": rest} if rest else {"type": "const_string", "value": ""} for rest in rests]
+    ways = [
+        {"type": "sequence", "elements": [{"type": "const_string", "value": begin}, end]}
+        for begin, end in zip(begins, ends, strict=True)
+    ]
+    whole = COMPILER.compile(Grammar.from_structural_tag({"type": "or", "elements": ways}))
+    each = [COMPILER.compile(Grammar.from_structural_tag(way)) for way in ways]
+    texts = {begin + tail for begin in begins for tail in ["", "0", "x", "xx", "b", "bb", "é", "0x"]}
+    for text in texts:
+        assert admits(whole, text) == any(admits(grammar, text) for grammar in each), text
