@@ -6,6 +6,7 @@ use crate::constant::Constants;
 use crate::error::{SchemaError, SchemaErrorKind};
 use crate::formula::{Formula, Formulas, FxMap, Node, Type};
 use crate::json::{Json, JsonLimits, ValueId};
+use crate::keywords::closed::{self, Scope};
 use crate::metaschemas;
 use crate::object::{ObjectSpec, ObjectState};
 use crate::options::Options;
@@ -36,7 +37,7 @@ pub struct Algebra {
     pub(crate) json: Json,
     pub(crate) registry: Registry,
     pub(crate) options: Options,
-    pub(crate) compiled: FxMap<(ValueId, u32), Formula>,
+    pub(crate) compiled: FxMap<(ValueId, Scope), Formula>,
     /// A schema that is taken to admit everything, to find out whether it is to blame.
     pub(crate) assumed: Option<ValueId>,
     /// Values of keywords that are not enforced, and why.
@@ -60,6 +61,7 @@ pub struct Algebra {
     pub(crate) objects: crate::object::Memory,
     pub(crate) arrays: crate::array::Memory,
     pub(crate) search: Search,
+    pub(crate) closed: closed::Memory,
 }
 
 impl Algebra {
@@ -128,6 +130,7 @@ impl Algebra {
             objects: Default::default(),
             arrays: Default::default(),
             search: Search::default(),
+            closed: closed::Memory::default(),
         };
         let formula = algebra.compile_document(root)?;
         Ok((algebra, formula))
@@ -234,7 +237,7 @@ impl Algebra {
             }
             &Node::Not(inner) => match self.formulas.node(inner) {
                 &Node::Schema { at, scope } => self.restrict_schema(f, inner, at, scope, t)?,
-                Node::One(_) => {
+                Node::One(_) | Node::OneOf(_) => {
                     let one = self.restrict(inner, t)?;
                     let none = self.formulas.not(one);
                     self.restrict(none, t)?
@@ -251,7 +254,23 @@ impl Algebra {
                 for &i in items.iter() {
                     parts.push(self.restrict(i, t)?);
                 }
-                self.exactly_one(f, parts, t)?
+                let alternatives = self.exactly_one(f, parts, t)?;
+                self.formulas.or(alternatives)
+            }
+            Node::OneOf(items) => {
+                let items = items.clone();
+                let mut wholes = Vec::with_capacity(items.len());
+                for &(whole, _) in items.iter() {
+                    wholes.push(self.restrict(whole, t)?);
+                }
+                let mut alternatives = self.exactly_one(f, wholes, t)?;
+                for (alternative, &(_, part)) in alternatives.iter_mut().zip(items.iter()) {
+                    if *alternative != Formula::FALSE {
+                        let part = self.restrict(part, t)?;
+                        *alternative = self.formulas.and([*alternative, part]);
+                    }
+                }
+                self.formulas.or(alternatives)
             }
             atom => match atom.atom_type() {
                 Some(other) if other != t => Formula::FALSE,
@@ -273,7 +292,7 @@ impl Algebra {
         f: Formula,
         schema: Formula,
         at: ValueId,
-        scope: u32,
+        scope: Scope,
         t: Type,
     ) -> Result<Formula, SchemaError> {
         if let Some(open) = self.restricting.iter().position(|&entry| entry == (f, t)) {
@@ -331,6 +350,16 @@ impl Algebra {
                     (true, _) => self.formulas.and(parts),
                     (_, true) => self.formulas.or(parts),
                     _ => self.formulas.one(parts),
+                })
+            }
+            Node::OneOf(items) => {
+                let items = items.clone();
+                let wholes: Option<Vec<Formula>> = items.iter().map(|&(whole, _)| self.flat(whole)).collect();
+                let parts: Option<Vec<Formula>> = items.iter().map(|&(_, part)| self.flat(part)).collect();
+                wholes.zip(parts).map(|(wholes, parts)| {
+                    let one = self.formulas.one(wholes);
+                    let part = self.formulas.or(parts);
+                    self.formulas.and([one, part])
                 })
             }
             &Node::Schema { at, scope } => match self.compile_schema(at, scope) {

@@ -8,6 +8,7 @@ use crate::draft::Draft;
 use crate::error::{SchemaError, SchemaErrorKind};
 use crate::formula::{Formula, FxMap, Node};
 use crate::json::{Json, Value, ValueId};
+use crate::keywords::closed::{Closing, Role, Scope};
 use crate::keywords::{self, Keyword};
 use fluent_uri::{Uri, UriRef};
 
@@ -41,8 +42,20 @@ pub(crate) struct At<'a> {
     pub schema: ValueId,
     pub keyword: &'a str,
     pub value: ValueId,
-    pub scope: u32,
+    pub scope: Scope,
     pub draft: Draft,
+    /// The part of the schema that closes the object, under `strict`, and the id of what is declared beside it.
+    pub closes: Option<(ValueId, u32)>,
+}
+
+impl At<'_> {
+    /// The context of a schema that speaks of the same value. `part` is the keyword's value, or a branch of it.
+    pub(crate) fn scope_of_part(self, part: ValueId) -> Scope {
+        match self.closes {
+            Some((closing, list)) if closing == part => Scope { role: Role::Whole(list), ..self.scope },
+            _ => self.scope.part(),
+        }
+    }
 }
 
 impl Registry {
@@ -223,7 +236,8 @@ fn is_comment(keyword: &str) -> bool {
 impl Algebra {
     /// Compiles the root and every schema that can be reached from it, so that faults are found at once.
     pub(crate) fn compile_document(&mut self, root: ValueId) -> Result<Formula, SchemaError> {
-        let scope = self.registry.enter(0, root);
+        let role = if self.options.strict { Role::Whole(0) } else { Role::Asked };
+        let scope = Scope { dynamic: self.registry.enter(0, root), role };
         let formula = self.formulas.intern(Node::Schema { at: root, scope });
         let mut todo = vec![(root, scope)];
         while let Some((at, scope)) = todo.pop() {
@@ -242,7 +256,7 @@ impl Algebra {
     }
 
     /// The formula of the schema at a place, built once.
-    pub(crate) fn compile_schema(&mut self, schema: ValueId, scope: u32) -> Result<Formula, SchemaError> {
+    pub(crate) fn compile_schema(&mut self, schema: ValueId, scope: Scope) -> Result<Formula, SchemaError> {
         if let Some(&known) = self.compiled.get(&(schema, scope)) {
             return Ok(known);
         }
@@ -253,13 +267,20 @@ impl Algebra {
             Value::Object(members) => {
                 let members = members.clone();
                 let draft = self.registry.draft_at(&self.json, schema);
-                let reference_only = draft <= Draft::V7 && members.iter().any(|(name, _)| &**name == "$ref");
+                let reference_only = self.hides_siblings(schema, draft);
                 let mut parts = Vec::new();
+                let mut closes = None;
+                if let Role::Whole(list) = scope.role {
+                    match self.closing(schema, scope.dynamic, list)? {
+                        Closing::Here(formula) => parts.push(formula),
+                        Closing::Within(part, list) => closes = Some((part, list)),
+                    }
+                }
                 for (keyword, value) in members.iter() {
                     if reference_only && &**keyword != "$ref" {
                         continue;
                     }
-                    let at = At { schema, keyword, value: *value, scope, draft };
+                    let at = At { schema, keyword, value: *value, scope, draft, closes };
                     match keywords::lookup(keyword, draft) {
                         Keyword::Assert(compile) => match compile(self, at) {
                             Ok(part) => parts.push(part),
@@ -268,10 +289,6 @@ impl Algebra {
                         },
                         Keyword::Annotation => {}
                     }
-                }
-                if self.options.strict && !reference_only {
-                    let closed = keywords::object::closed_by_strictness(self, schema)?;
-                    parts.push(closed);
                 }
                 if !reference_only {
                     parts.push(self.order_across(schema));
@@ -298,7 +315,7 @@ impl Algebra {
     }
 
     /// The formula that stands for a subschema.
-    pub(crate) fn subschema(&mut self, schema: ValueId, scope: u32) -> Formula {
+    pub(crate) fn subschema(&mut self, schema: ValueId, scope: Scope) -> Formula {
         let (mut schema, mut scope) = (schema, scope);
         // Schemas that say the same should be the same formula: what a lone reference leads to, and the bare types.
         for _ in 0..MOST_LONE_REFERENCES {
@@ -311,12 +328,12 @@ impl Algebra {
             let mut asserting = members.iter().filter(|(name, _)| !is_comment(name));
             let Some((name, value)) = asserting.next().cloned() else { return Formula::TRUE };
             let alone = asserting.next().is_none();
-            scope = self.scope_within(scope, schema);
+            scope = self.scope_in(scope, schema);
             match (&*name, self.json.get(value)) {
-                ("$ref", Value::String(text)) if alone => {
+                ("$ref", Value::String(_)) if alone => {
                     let draft = self.registry.draft_at(&self.json, schema);
-                    let at = At { schema, keyword: "$ref", value, scope, draft };
-                    match self.resolve_reference(at, text) {
+                    let at = At { schema, keyword: "$ref", value, scope, draft, closes: None };
+                    match self.target_of(at) {
                         Ok(target) => schema = target,
                         // It is reported when the schema is compiled.
                         Err(_) => break,
@@ -336,6 +353,16 @@ impl Algebra {
     pub(crate) fn scope_within(&mut self, scope: u32, schema: ValueId) -> u32 {
         let resource = self.registry.resource_of(&self.json, schema);
         self.registry.enter(scope, resource)
+    }
+
+    /// The same context inside a schema.
+    pub(crate) fn scope_in(&mut self, scope: Scope, schema: ValueId) -> Scope {
+        Scope { dynamic: self.scope_within(scope.dynamic, schema), ..scope }
+    }
+
+    /// Whether a reference hides all that stands beside it.
+    pub(crate) fn hides_siblings(&self, schema: ValueId, draft: Draft) -> bool {
+        draft <= Draft::V7 && self.json.member(schema, "$ref").is_some()
     }
 
     /// The place that a reference leads to.
@@ -412,7 +439,7 @@ impl Algebra {
         if !is_dynamic {
             return Ok(target);
         }
-        let outer = self.registry.scopes[at.scope as usize]
+        let outer = self.registry.scopes[at.scope.dynamic as usize]
             .iter()
             .find_map(|r| self.registry.resources.get(r).and_then(|r| r.dynamic.get(anchor)).copied());
         Ok(outer.unwrap_or(target))

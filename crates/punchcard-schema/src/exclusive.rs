@@ -11,11 +11,19 @@ use crate::formula::{Formula, FxMap, Keys, Name, Node, Type, Types};
 const MANY: usize = 8;
 
 impl Algebra {
-    /// Exactly one of formulas that are restricted to type `t`; `one` is the formula they come from.
-    pub(crate) fn exactly_one(&mut self, one: Formula, parts: Vec<Formula>, t: Type) -> Result<Formula, SchemaError> {
-        let parts: Vec<Formula> = parts.into_iter().filter(|&p| p != Formula::FALSE).collect();
+    /// Exactly one of formulas that are restricted to type `t`, as one alternative for each; `one` is the formula they come
+    /// from.
+    pub(crate) fn exactly_one(
+        &mut self,
+        one: Formula,
+        parts: Vec<Formula>,
+        t: Type,
+    ) -> Result<Vec<Formula>, SchemaError> {
+        let mut alternatives = parts;
+        let places: Vec<usize> = (0..alternatives.len()).filter(|&i| alternatives[i] != Formula::FALSE).collect();
+        let parts: Vec<Formula> = places.iter().map(|&i| alternatives[i]).collect();
         if parts.len() < 2 {
-            return Ok(parts.first().copied().unwrap_or(Formula::FALSE));
+            return Ok(alternatives);
         }
         // A comparison that needs itself: every pair may overlap, which is always right, only longer.
         let compare = !self.comparing.contains(&(one, t));
@@ -33,16 +41,15 @@ impl Algebra {
             }
         }
         self.comparing.pop();
-        let mut alternatives = Vec::with_capacity(parts.len());
-        for (&part, others) in parts.iter().zip(overlaps) {
+        for ((place, &part), others) in places.into_iter().zip(&parts).zip(overlaps) {
             let mut all = vec![part];
             for other in others {
                 let other = self.formulas.not(other);
                 all.push(self.restrict(other, t)?);
             }
-            alternatives.push(self.formulas.and(all));
+            alternatives[place] = self.formulas.and(all);
         }
-        Ok(self.formulas.or(alternatives))
+        Ok(alternatives)
     }
 
     /// For each alternative the earlier ones that it may overlap with, as far as one tag tells: that which has one of a few

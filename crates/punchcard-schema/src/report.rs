@@ -97,7 +97,7 @@ impl Algebra {
     fn describe_schema(&self, schema: ValueId, entries: &mut Vec<(Vec<u32>, ReportEntry)>) {
         let Value::Object(members) = self.json.get(schema) else { return };
         let draft = self.registry.draft_at(&self.json, schema);
-        let reference_only = draft <= Draft::V7 && members.iter().any(|(name, _)| &**name == "$ref");
+        let reference_only = self.hides_siblings(schema, draft);
         for (keyword, value) in members {
             let (status, became) = match lookup(keyword, draft) {
                 _ if reference_only && &**keyword != "$ref" => {

@@ -23,14 +23,14 @@ impl Algebra {
     fn tuple(&mut self, at: At, schemas: Vec<ValueId>) -> Formula {
         let mut parts = Vec::with_capacity(schemas.len());
         for (i, schema) in schemas.into_iter().enumerate() {
-            let value = self.subschema(schema, at.scope);
+            let value = self.subschema(schema, at.scope.child());
             parts.push(self.every_item(i as u32, i as u32 + 1, value));
         }
         self.if_array(parts)
     }
 
     fn rest_of_items(&mut self, at: At, from: u32) -> Formula {
-        let value = self.subschema(at.value, at.scope);
+        let value = self.subschema(at.value, at.scope.child());
         let every = self.every_item(from, NO_END, value);
         self.if_array(vec![every])
     }
@@ -70,7 +70,7 @@ pub(crate) fn additional_items(a: &mut Algebra, at: At) -> Result<Formula, Schem
 }
 
 pub(crate) fn contains(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    let value = a.subschema(at.value, at.scope);
+    let value = a.subschema(at.value, at.scope.asked());
     let bound = |a: &Algebra, keyword: &'static str| -> Result<Option<u32>, SchemaError> {
         match a.json.member(at.schema, keyword).filter(|_| at.draft >= Draft::V2019) {
             Some(value) => a.count(At { keyword, value, ..at }).map(Some),

@@ -10,8 +10,10 @@
 //! | `logic` | allOf, anyOf, oneOf, not, if, then, else |
 //! | `reference` | $ref, $dynamicRef, $recursiveRef |
 //! | `unevaluated` | unevaluatedProperties, unevaluatedItems |
+//! | `closed` | the option `strict` |
 
 pub(crate) mod array;
+pub(crate) mod closed;
 pub(crate) mod logic;
 pub(crate) mod number;
 pub(crate) mod object;
@@ -74,8 +76,8 @@ pub(crate) fn lookup(name: &str, draft: Draft) -> Keyword {
         "not" => Assert(logic::not),
         "if" if draft >= V7 => Assert(logic::if_then_else),
         "$ref" => Assert(reference::reference),
-        "$dynamicRef" if draft >= V2020 => Assert(reference::dynamic_reference),
-        "$recursiveRef" if draft == V2019 => Assert(reference::recursive_reference),
+        "$dynamicRef" if draft >= V2020 => Assert(reference::reference),
+        "$recursiveRef" if draft == V2019 => Assert(reference::reference),
         "unevaluatedProperties" if draft >= V2019 => Assert(unevaluated::properties),
         "unevaluatedItems" if draft >= V2019 => Assert(unevaluated::items),
         _ => Annotation,
