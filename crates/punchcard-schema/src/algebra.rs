@@ -77,7 +77,11 @@ impl Algebra {
         let build = |assumed| Self::build(schema, resources, options.clone(), json_limits, alphabet.clone(), assumed);
         let (mut algebra, formula) = build(None)?;
         if !algebra.is_satisfiable(formula)? {
-            return Err(algebra.unsatisfiable(build));
+            let root = match *algebra.formulas.node(formula) {
+                Node::Schema { at, scope } => Some((at, scope)),
+                _ => None,
+            };
+            return Err(algebra.unsatisfiable(root, build));
         }
         Ok((algebra, formula))
     }
@@ -252,25 +256,18 @@ impl Algebra {
                 let items = items.clone();
                 let mut parts = Vec::with_capacity(items.len());
                 for &i in items.iter() {
-                    parts.push(self.restrict(i, t)?);
+                    let part = self.restrict(i, t)?;
+                    parts.push((part, part));
                 }
-                let alternatives = self.exactly_one(f, parts, t)?;
-                self.formulas.or(alternatives)
+                self.exactly_one(f, parts, t)?
             }
             Node::OneOf(items) => {
                 let items = items.clone();
-                let mut wholes = Vec::with_capacity(items.len());
-                for &(whole, _) in items.iter() {
-                    wholes.push(self.restrict(whole, t)?);
+                let mut parts = Vec::with_capacity(items.len());
+                for &(whole, part) in items.iter() {
+                    parts.push((self.restrict(whole, t)?, self.restrict(part, t)?));
                 }
-                let mut alternatives = self.exactly_one(f, wholes, t)?;
-                for (alternative, &(_, part)) in alternatives.iter_mut().zip(items.iter()) {
-                    if *alternative != Formula::FALSE {
-                        let part = self.restrict(part, t)?;
-                        *alternative = self.formulas.and([*alternative, part]);
-                    }
-                }
-                self.formulas.or(alternatives)
+                self.exactly_one(f, parts, t)?
             }
             atom => match atom.atom_type() {
                 Some(other) if other != t => Formula::FALSE,

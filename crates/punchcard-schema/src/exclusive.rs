@@ -11,19 +11,18 @@ use crate::formula::{Formula, FxMap, Keys, Name, Node, Type, Types};
 const MANY: usize = 8;
 
 impl Algebra {
-    /// Exactly one of formulas that are restricted to type `t`, as one alternative for each; `one` is the formula they come
-    /// from.
+    /// Values in exactly one of formulas that are restricted to type `t`, and in what stands beside it, which is a part of
+    /// it; `one` is the formula they come from.
     pub(crate) fn exactly_one(
         &mut self,
         one: Formula,
-        parts: Vec<Formula>,
+        items: Vec<(Formula, Formula)>,
         t: Type,
-    ) -> Result<Vec<Formula>, SchemaError> {
-        let mut alternatives = parts;
-        let places: Vec<usize> = (0..alternatives.len()).filter(|&i| alternatives[i] != Formula::FALSE).collect();
-        let parts: Vec<Formula> = places.iter().map(|&i| alternatives[i]).collect();
+    ) -> Result<Formula, SchemaError> {
+        let items: Vec<(Formula, Formula)> = items.into_iter().filter(|&(part, _)| part != Formula::FALSE).collect();
+        let parts: Vec<Formula> = items.iter().map(|&(part, _)| part).collect();
         if parts.len() < 2 {
-            return Ok(alternatives);
+            return Ok(items.first().map_or(Formula::FALSE, |&(_, inner)| inner));
         }
         // A comparison that needs itself: every pair may overlap, which is always right, only longer.
         let compare = !self.comparing.contains(&(one, t));
@@ -41,15 +40,16 @@ impl Algebra {
             }
         }
         self.comparing.pop();
-        for ((place, &part), others) in places.into_iter().zip(&parts).zip(overlaps) {
-            let mut all = vec![part];
+        let mut alternatives = Vec::with_capacity(parts.len());
+        for (&(_, inner), others) in items.iter().zip(overlaps) {
+            let mut all = vec![inner];
             for other in others {
                 let other = self.formulas.not(other);
                 all.push(self.restrict(other, t)?);
             }
-            alternatives[place] = self.formulas.and(all);
+            alternatives.push(self.formulas.and(all));
         }
-        Ok(alternatives)
+        Ok(self.formulas.or(alternatives))
     }
 
     /// For each alternative the earlier ones that it may overlap with, as far as one tag tells: that which has one of a few

@@ -230,6 +230,32 @@ impl Formulas {
         id
     }
 
+    /// The formula of a node, if there is one.
+    pub(crate) fn known(&self, node: &Node) -> Option<Formula> {
+        self.ids.get(node).copied()
+    }
+
+    /// The schemas of a formula that speak of the same value; each once.
+    pub(crate) fn schemas_of(&self, f: Formula) -> Vec<Formula> {
+        let (mut schemas, mut todo, mut seen) = (Vec::new(), vec![f], FxMap::default());
+        while let Some(f) = todo.pop() {
+            match self.node(f) {
+                Node::Schema { .. } => schemas.push(f),
+                &Node::Not(inner) => todo.push(inner),
+                Node::And(items) | Node::Or(items) | Node::One(items) if seen.insert(f, ()).is_none() => {
+                    todo.extend_from_slice(items);
+                }
+                Node::OneOf(items) if seen.insert(f, ()).is_none() => {
+                    todo.extend(items.iter().flat_map(|&(whole, part)| [whole, part]));
+                }
+                _ => {}
+            }
+        }
+        schemas.sort_unstable();
+        schemas.dedup();
+        schemas
+    }
+
     /// Whether the residual of an object or array holds if no member or item is left to come.
     pub(crate) fn holds_at_end(&self, f: Formula) -> bool {
         self.holds_at_end[f.0 as usize]

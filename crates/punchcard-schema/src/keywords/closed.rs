@@ -188,6 +188,15 @@ impl Algebra {
             }
             tags.push(of_branch);
         }
+        let mut certain = Vec::with_capacity(branches.len());
+        let mut every = Vec::with_capacity(branches.len());
+        let outside = self.certain(&others);
+        for (&branch, of_branch) in branches.iter().zip(&declared) {
+            let here = self.declared(branch, scope, &mut open)?;
+            let here = self.certain(&here);
+            certain.push(self.languages.union([here, outside]));
+            every.push(self.languages.union(of_branch.names.iter().map(|&(_, names)| names).collect::<Vec<_>>()));
+        }
         let mut scopes = Vec::with_capacity(branches.len());
         for i in 0..branches.len() {
             if !self.may_be_object(branches[i]) {
@@ -195,12 +204,27 @@ impl Algebra {
                 continue;
             }
             let mut beside = (*others).clone();
-            let overlaps = (0..branches.len())
-                .filter(|&j| j != i && !declared[j].names.is_empty() && !are_apart(&tags[i], &tags[j]))
-                .take(MOST_OVERLAPS + 1)
-                .collect::<Vec<usize>>();
-            if overlaps.len() <= MOST_OVERLAPS {
-                overlaps.into_iter().for_each(|j| beside.names.extend_from_slice(&declared[j].names));
+            let mut overlaps = Vec::new();
+            for j in 0..branches.len() {
+                // Where the other declares all that this one does, an object in both is found with the other.
+                if i != j
+                    && !declared[j].names.is_empty()
+                    && !are_apart(&tags[i], &tags[j])
+                    && self.names_beyond(every[i], certain[j])? != Language::EMPTY
+                    && self.names_beyond(every[j], certain[i])? != Language::EMPTY
+                {
+                    overlaps.push(j);
+                    if overlaps.len() > MOST_OVERLAPS {
+                        overlaps.clear();
+                        break;
+                    }
+                }
+            }
+            for j in overlaps {
+                for &(condition, names) in &declared[j].names {
+                    let names = self.names_beyond(names, certain[i])?;
+                    beside.names.push((condition, names));
+                }
             }
             let list = self.list_of_declared(beside)?;
             scopes.push(Scope { role: Role::Whole(list), ..scope });
@@ -233,7 +257,17 @@ impl Algebra {
             by_names.entry(self.languages.union(names)).or_default().push(condition);
         }
         list.names = by_names.into_iter().map(|(names, conditions)| (self.formulas.or(conditions), names)).collect();
+        let certain = self.certain(list);
+        for (condition, names) in &mut list.names {
+            if *condition == Formula::TRUE {
+                *names = certain;
+            } else {
+                *names = self.names_beyond(*names, certain)?;
+            }
+        }
+        list.names.retain(|&(_, names)| names != Language::EMPTY);
         list.names.sort_unstable();
+        list.names.dedup();
         if list.names.len() > self.options.limits.max_alternatives {
             return Err(self.too_many_alternatives("branches that declare members, under strict"));
         }
@@ -268,10 +302,18 @@ impl Algebra {
                 }
                 "anyOf" | "oneOf" => {
                     let mut declared = Declared::default();
+                    let mut in_all = Language::ALL;
                     for branch in self.branches(at) {
                         if self.may_be_object(branch) {
+                            let of_branch = self.declared(branch, scope, open)?;
+                            let certain = self.certain(&of_branch);
+                            in_all = self.languages.and([in_all, certain]);
                             declared.add(&self.declared_if(branch, scope, open)?);
                         }
+                    }
+                    // Some branch holds, so what all declare is declared in any case.
+                    if in_all != Language::ALL && self.languages.is_viable(in_all)? {
+                        declared.names.push((Formula::TRUE, in_all));
                     }
                     declared.forks = declared.any;
                     components.push(Component { at: value, declared });
@@ -281,7 +323,12 @@ impl Algebra {
                     let declared = (*self.declared(target, scope, open)?).clone();
                     components.push(Component { at: value, declared });
                 }
-                "if" | "dependentSchemas" | "dependencies" => {
+                // What must come is not undeclared, though nothing describes it; and an object that only says so is free.
+                "required" => {
+                    let names = self.names_in(value);
+                    own.names.push((Formula::TRUE, names));
+                }
+                "if" | "dependentRequired" | "dependentSchemas" | "dependencies" => {
                     let declared = self.declared_on_condition(at, open)?;
                     components.push(Component { at: value, declared });
                 }
@@ -298,9 +345,10 @@ impl Algebra {
 
     /// The keywords of a schema that its draft gives a meaning.
     fn asserting<'a>(&self, schema: ValueId, members: &'a [(Box<str>, ValueId)]) -> Vec<(&'a str, ValueId)> {
-        let draft = self.registry.draft_at(&self.json, schema);
-        let alone = self.hides_siblings(schema, draft);
-        let is_asserted = |name: &str| matches!(lookup(name, draft), Keyword::Assert(_)) && (!alone || name == "$ref");
+        let dialect = self.registry.dialect_at(&self.json, schema);
+        let alone = self.hides_siblings(schema, dialect.draft);
+        let is_asserted =
+            |name: &str| matches!(lookup(name, dialect), Keyword::Assert(_)) && (!alone || name == "$ref");
         members.iter().filter(|(name, _)| is_asserted(name)).map(|(name, value)| (&**name, *value)).collect()
     }
 
@@ -370,16 +418,50 @@ impl Algebra {
         for (name, schema) in members.clone().iter() {
             let name = self.formulas.name(name);
             let present = self.formulas.member(Keys::One(name), Formula::TRUE);
-            let declared = self.declared(*schema, at.scope, open)?;
-            add(self, present, &declared);
+            match self.json.get(*schema) {
+                Value::Array(_) | Value::String(_) => {
+                    let names = self.names_in(*schema);
+                    add(self, present, &Declared { names: vec![(Formula::TRUE, names)], ..Declared::default() });
+                }
+                _ => {
+                    let declared = self.declared(*schema, at.scope, open)?;
+                    add(self, present, &declared);
+                }
+            }
         }
         Ok(all)
     }
 
+    /// The names in a list, or the one that stands there alone.
+    fn names_in(&mut self, value: ValueId) -> Language {
+        let list = match self.json.get(value) {
+            Value::Array(items) => items,
+            _ => std::slice::from_ref(&value),
+        };
+        self.languages.texts(list.iter().filter_map(|&item| self.json.text(item)))
+    }
+
+    /// The names that are declared in any case.
+    fn certain(&mut self, declared: &Declared) -> Language {
+        let certain = declared.names.iter().filter(|(condition, _)| *condition == Formula::TRUE);
+        self.languages.union(certain.map(|&(_, names)| names).collect::<Vec<_>>())
+    }
+
+    /// Those of some names that are not among others.
+    fn names_beyond(&mut self, names: Language, others: Language) -> Result<Language, SchemaError> {
+        let Some(texts) = self.languages.as_texts(names) else {
+            let beyond = self.languages.difference(names, others);
+            return Ok(if self.languages.is_viable(beyond)? { beyond } else { Language::EMPTY });
+        };
+        let texts: Vec<String> = texts.into_iter().map(String::from).collect();
+        let beyond: Vec<&str> =
+            texts.iter().map(String::as_str).filter(|text| !self.languages.matches(others, text)).collect();
+        Ok(if beyond.len() == texts.len() { names } else { self.languages.texts(beyond) })
+    }
+
     /// No member that is not declared.
     fn nothing_else(&mut self, declared: &Declared) -> Result<Formula, SchemaError> {
-        let certain = declared.names.iter().filter(|(condition, _)| *condition == Formula::TRUE);
-        let certain = self.languages.union(certain.map(|&(_, names)| names).collect::<Vec<_>>());
+        let certain = self.certain(declared);
         let conditional: Vec<(Formula, Language)> =
             declared.names.iter().copied().filter(|&(condition, _)| condition != Formula::TRUE).collect();
         // Names that are listed, with the conditions of each; then languages of names, split where they overlap.

@@ -24,6 +24,7 @@ pub(crate) mod unevaluated;
 
 use crate::algebra::Algebra;
 use crate::compile::At;
+use crate::dialect::Dialect;
 use crate::draft::Draft;
 use crate::error::SchemaError;
 use crate::formula::Formula;
@@ -36,10 +37,14 @@ pub(crate) enum Keyword {
     Annotation,
 }
 
-/// The meaning of a keyword under a draft.
-pub(crate) fn lookup(name: &str, draft: Draft) -> Keyword {
+/// The meaning of a keyword in a dialect.
+pub(crate) fn lookup(name: &str, dialect: Dialect) -> Keyword {
     use Draft::{V6, V7, V2019, V2020};
     use Keyword::{Annotation, Assert};
+    let draft = dialect.draft;
+    if !dialect.has(name) {
+        return Annotation;
+    }
     match name {
         "type" => Assert(types::types),
         "enum" => Assert(types::enumeration),
@@ -119,12 +124,16 @@ pub(crate) fn for_each_subschema(json: &Json, schema: ValueId, draft: Draft, vis
     }
 }
 
+/// Counts above this are beyond any document.
+const MOST: u32 = 1 << 30;
+
 impl Algebra {
-    /// A whole number that is not negative, also spelled `2.0`.
-    fn count(&self, at: At) -> Result<u32, SchemaError> {
+    /// A whole number that is not negative, also spelled `2.0`. `None` if no document that fits into memory has so many
+    /// of anything: as a lower bound nothing fulfils it, as an upper bound everything does.
+    fn count(&self, at: At) -> Result<Option<u32>, SchemaError> {
         match self.json.get(at.value) {
             Value::Number(n) if n.is_integer() && !n.is_negative() => {
-                Ok(u32::try_from(&n.scaled(0)).unwrap_or(u32::MAX - 1).min(u32::MAX - 1))
+                Ok(u32::try_from(&n.scaled(0)).ok().filter(|&count| count <= MOST))
             }
             _ => Err(self.invalid(at, "a whole number that is not negative")),
         }

@@ -99,14 +99,12 @@ pub(crate) fn required(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> 
 }
 
 pub(crate) fn min_properties(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    let count = a.count(at)?;
-    let least = a.formulas.members(count);
+    let least = a.count(at)?.map_or(Formula::FALSE, |count| a.formulas.members(count));
     Ok(a.if_object(vec![least]))
 }
 
 pub(crate) fn max_properties(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    let count = a.count(at)?;
-    let more = a.formulas.members(count + 1);
+    let more = a.count(at)?.map_or(Formula::FALSE, |count| a.formulas.members(count + 1));
     let most = a.formulas.not(more);
     Ok(a.if_object(vec![most]))
 }
