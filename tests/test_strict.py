@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from punchcard import GrammarMatcher, UnsatisfiableSchemaError
 from test_algebra import COMPILER, LEAVES, NAMES, PROFILE, admits, compile_schema, is_valid, schemas, texts
+
+from punchcard import GrammarMatcher, PunchcardError
 
 Schema = dict[str, Any]
 MASKBENCH = Path(__file__).parents[2] / "shared" / "data" / "maskbench.jsonl.gz"
@@ -33,6 +33,18 @@ def tagged(kind: str, *names: str) -> Schema:
 
 TABLE: list[tuple[str, Any, list[str], list[str]]] = [
     ("an object", A, ["{}", '{"a":1}'], ['{"z":1}', '{"a":1,"z":1}', '{"a":"x"}']),
+    (
+        "what must come is declared",
+        A | {"required": ["b"]},
+        ['{"a":1,"b":{"z":1}}', '{"b":1}'],
+        ['{"a":1}', '{"b":1,"z":1}'],
+    ),
+    (
+        "what a member requires",
+        A | {"dependentRequired": {"a": ["b"]}},
+        ['{"a":1,"b":1}', "{}"],
+        ['{"a":1}', '{"b":1}'],
+    ),
     ("no properties at all", {"type": "object", "properties": {}}, ["{}"], ['{"z":1}']),
     ("a free object", {"type": "object"}, ["{}", '{"z":{"y":1}}'], ["1"]),
     ("a free member", {"properties": {"f": {"type": "object", "minProperties": 1}}}, ['{"f":{"z":1}}'], ['{"z":1}']),
@@ -45,8 +57,13 @@ TABLE: list[tuple[str, Any, list[str], list[str]]] = [
     ("open in a part", {"allOf": [A, {"additionalProperties": True}]}, ['{"a":1,"z":1}'], ['{"a":"x"}']),
     ("name patterns", A | {"patternProperties": {"^x": True}}, ['{"a":1,"xz":1}'], ['{"z":1}']),
     ("within", {"properties": {"o": {"properties": {"p": A}}}}, ['{"o":{"p":{"a":1}}}'], ['{"o":{"p":{"z":1}}}']),
-    ("items", {"items": A}, ['[{"a":1},1]'.replace(",1]", "]")], ['[{"z":1}]']),
-    ("a tuple", {"type": "array", "prefixItems": [A], "items": B}, ['[{"a":1},{"b":1}]'], ['[{"b":1}]', '[{},{"a":1}]']),
+    ("items", {"items": A}, ['[{"a":1},{}]'], ['[{"z":1}]']),
+    (
+        "a tuple",
+        {"type": "array", "prefixItems": [A], "items": B},
+        ['[{"a":1},{"b":1}]'],
+        ['[{"b":1}]', '[{},{"a":1}]'],
+    ),
     ("the root within itself", {"properties": {"n": {"$ref": "#"}}}, ['{"n":{"n":{}}}'], ['{"n":{"n":{"z":1}}}']),
     # Parts of one description.
     ("allOf", {"allOf": [A, B]}, ['{"a":1,"b":1}', "{}"], ['{"a":1,"z":1}', '{"b":"x"}']),
@@ -126,7 +143,12 @@ TABLE: list[tuple[str, Any, list[str], list[str]]] = [
     ),
     ("not", needs("a") | {"not": {"properties": {"a": A}}}, ['{"a":1}', '{"a":{"a":"x"}}'], ['{"a":{"z":1}}', "{}"]),
     ("contains", {"type": "array", "contains": needs("a")}, ['[{"a":1,"z":1}]'], ['[{"z":1}]']),
-    ("at most so many", {"contains": needs("a"), "maxContains": 1}, ['[{"a":1,"z":1}]'], ['[{"a":1,"z":1},{"a":2,"z":1}]']),
+    (
+        "at most so many",
+        {"contains": needs("a"), "maxContains": 1},
+        ['[{"a":1,"z":1}]'],
+        ['[{"a":1,"z":1},{"a":2,"z":1}]'],
+    ),
     ("names", {"propertyNames": {"maxLength": 1}, "properties": {"a": A}}, ['{"a":{"a":1}}'], ['{"ab":1}', '{"b":1}']),
     ("a dependent schema", A | {"dependentSchemas": {"a": B}}, ['{"a":1,"b":1}'], ['{"b":1}', '{"a":1,"z":1}']),
     (
@@ -146,7 +168,7 @@ TABLE: list[tuple[str, Any, list[str], list[str]]] = [
 def test_nothing_undeclared_where_an_object_is_described(schema: Schema, valid: list[str], invalid: list[str]) -> None:
     for profile in ("spec", "generate"):
         for text in valid:
-            assert admits(schema, text, strict=True, profile=profile), (text, profile)
+            assert admits(schema, text, strict=True, profile=profile, property_order="any"), (text, profile)
         for text in invalid:
             assert not admits(schema, text, strict=True, profile=profile), (text, profile)
 
@@ -196,7 +218,6 @@ def parts(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
         "else": inner,
         "dependentSchemas": st.dictionaries(st.sampled_from(NAMES), inner, min_size=1, max_size=2),
         "properties": DECLARED,
-        "required": st.lists(st.sampled_from(NAMES), max_size=2, unique=True),
     }
     names = st.lists(st.sampled_from(sorted(keywords)), min_size=1, max_size=3, unique=True)
     return names.flatmap(lambda chosen: st.fixed_dictionaries({name: keywords[name] for name in chosen}))
@@ -220,7 +241,7 @@ def test_strict_is_what_unevaluated_properties_says(schema: Schema, names: Any, 
 
 # ---------------------------------------------------------------- schemas from the wild
 
-CONDITIONS = {"if", "not", "oneOf", "dependentSchemas", "dependencies", "dependentRequired", "propertyNames"}
+CONDITIONS = {"if", "not", "propertyNames"}
 
 
 def keywords(schema: Any) -> set[str]:
@@ -233,21 +254,17 @@ def keywords(schema: Any) -> set[str]:
 def test_strict_admits_a_subset_under_real_schemas() -> None:
     with gzip.open(MASKBENCH, "rt") as lines:
         cases = [json.loads(line) for line in lines]
-    refused = 0
     for case in random.Random(7).sample(cases, 120):
         schema = case["schema"]
         try:
             grammar = compile_schema(schema, strict=True)
-        except Exception as error:  # noqa: BLE001
+        except PunchcardError as error:
             with pytest.raises(type(error)):
                 COMPILER.compile_json_schema(schema, profile="spec")
             continue
         if grammar is None:
-            # Only what must come and is declared nowhere makes that of a sound schema.
-            with pytest.raises(UnsatisfiableSchemaError):
-                COMPILER.compile_json_schema(schema | {"unevaluatedProperties": False}, strict=True, profile="spec")
-            assert not keywords(schema) & CONDITIONS or refused < 3, case["id"]
-            refused += 1
+            # A condition may ask for a member that nothing declares.
+            assert keywords(schema) & CONDITIONS, case["id"]
             continue
         plain = COMPILER.compile_json_schema(schema, profile="spec")
         for test in case["tests"]:

@@ -22,7 +22,7 @@ use punchcard_automata::Language;
 use std::sync::Arc;
 
 /// More branches that overlap do not declare for each other: each is closed for itself.
-const MOST_OVERLAPS: usize = 16;
+const MOST_OVERLAPS: usize = 4;
 
 /// So few names are spoken of one by one.
 const FEW_NAMES: usize = 64;
@@ -114,6 +114,13 @@ pub(crate) enum Closing {
     Here(Formula),
     /// One of its parts does: a keyword's value or one of its branches, given what others declare.
     Within(ValueId, u32),
+}
+
+/// What a schema says of a member that all of its objects have.
+struct Tag {
+    /// The values of `const` or `enum`; nothing if it has neither.
+    values: Vec<Const>,
+    formula: Formula,
 }
 
 /// A schema beside others that speak of the same value.
@@ -209,7 +216,7 @@ impl Algebra {
                 // Where the other declares all that this one does, an object in both is found with the other.
                 if i != j
                     && !declared[j].names.is_empty()
-                    && !are_apart(&tags[i], &tags[j])
+                    && !self.are_apart(&tags[i], &tags[j])
                     && self.names_beyond(every[i], certain[j])? != Language::EMPTY
                     && self.names_beyond(every[j], certain[i])? != Language::EMPTY
                 {
@@ -545,14 +552,29 @@ impl Algebra {
         })
     }
 
-    /// Members that every object of a schema has with one of a few values, as far as it is easy to see.
-    fn tags_of(
-        &mut self,
-        schema: ValueId,
-        dynamic: u32,
-        tags: &mut FxMap<Box<str>, Vec<Const>>,
-        visited: &mut Vec<ValueId>,
-    ) {
+    /// Whether it is easy to see that no object has the tags of both.
+    fn are_apart(&mut self, a: &FxMap<Box<str>, Tag>, b: &FxMap<Box<str>, Tag>) -> bool {
+        let mut listed = false;
+        for (name, tag) in a {
+            let Some(other) = b.get(name).filter(|other| !tag.values.is_empty() && !other.values.is_empty()) else {
+                continue;
+            };
+            listed = true;
+            if !tag.values.iter().any(|value| other.values.contains(value)) {
+                return true;
+            }
+        }
+        !listed
+            && a.iter().any(|(name, tag)| {
+                b.get(name).is_some_and(|other| {
+                    let both = self.formulas.and([tag.formula, other.formula]);
+                    self.apart(|a| a.is_absurd(both)) == Ok(true)
+                })
+            })
+    }
+
+    /// Members that every object of a schema has, as far as it is easy to see.
+    fn tags_of(&mut self, schema: ValueId, dynamic: u32, tags: &mut FxMap<Box<str>, Tag>, visited: &mut Vec<ValueId>) {
         const MOST_SCHEMAS: usize = 16;
         let Value::Object(members) = self.json.get(schema) else { return };
         if visited.contains(&schema) || visited.len() >= MOST_SCHEMAS {
@@ -572,15 +594,16 @@ impl Algebra {
                 "properties" => {
                     let Value::Object(properties) = self.json.get(value) else { continue };
                     for (name, property) in properties.clone().iter().filter(|(name, _)| required.contains(name)) {
-                        let values = match self.json.member(*property, "enum").map(|v| self.json.get(v)) {
+                        let mut values = match self.json.member(*property, "enum").map(|v| self.json.get(v)) {
                             Some(Value::Array(values)) => values.to_vec(),
                             _ => self.json.member(*property, "const").into_iter().collect(),
                         };
-                        let hides = self.hides_siblings(*property, draft);
-                        if !values.is_empty() && !hides && !tags.contains_key(name) {
-                            let values = values.into_iter().map(|value| self.constant(value)).collect();
-                            tags.insert(name.clone(), values);
+                        if self.hides_siblings(*property, draft) {
+                            values.clear();
                         }
+                        let values = values.into_iter().map(|value| self.constant(value)).collect();
+                        let formula = self.subschema(*property, scope.asked());
+                        tags.entry(name.clone()).or_insert(Tag { values, formula });
                     }
                 }
                 "allOf" => {
@@ -597,9 +620,4 @@ impl Algebra {
             }
         }
     }
-}
-
-/// Whether no object has the tags of both.
-fn are_apart(a: &FxMap<Box<str>, Vec<Const>>, b: &FxMap<Box<str>, Vec<Const>>) -> bool {
-    a.iter().any(|(name, values)| b.get(name).is_some_and(|others| !values.iter().any(|v| others.contains(v))))
 }
