@@ -7,6 +7,7 @@ use crate::algebra::Algebra;
 use crate::array::ArrayState;
 use crate::constant::{Const, Constant};
 use crate::formula::{Formula, FxMap, Keys, Name, Node};
+use crate::keywords::closed::Scope;
 use crate::object::ObjectState;
 use punchcard_automata::{Copies, Language};
 
@@ -87,7 +88,15 @@ impl Algebra {
                 let names = from.formulas.order(order).iter().map(|&name| self.carry_name(from, name)).collect();
                 return self.formulas.declared(names);
             }
-            &Node::Schema { at, scope } => Node::Schema { at, scope: self.registry.carry_scope(&from.registry, scope) },
+            Node::OneOf(items) => {
+                let mut carry = |f| self.carry_formula(from, f, carried);
+                let items = items.iter().map(|&(whole, part)| (carry(whole), carry(part))).collect();
+                return self.formulas.one_of(items);
+            }
+            &Node::Schema { at, scope } => {
+                let dynamic = self.registry.scopes.carry(&from.registry.scopes, scope.dynamic);
+                Node::Schema { at, scope: Scope { dynamic, role: self.carry_role(from, scope.role, carried) } }
+            }
         };
         self.formulas.intern(node)
     }

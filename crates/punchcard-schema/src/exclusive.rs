@@ -33,13 +33,21 @@ type Parts = FxMap<Part, Formula>;
 type Tags = FxMap<Part, Vec<Const>>;
 
 impl Algebra {
-    /// Exactly one of formulas that are restricted to type `t`; `one` is the formula they come from.
-    pub(crate) fn exactly_one(&mut self, one: Formula, parts: Vec<Formula>, t: Type) -> Result<Formula, SchemaError> {
-        let parts: Vec<Formula> = parts.into_iter().filter(|&p| p != Formula::FALSE).collect();
+    /// Values in exactly one of formulas that are restricted to type `t`, and in what stands beside it, which is a part of
+    /// it; `one` is the formula they come from.
+    pub(crate) fn exactly_one(
+        &mut self,
+        one: Formula,
+        items: Vec<(Formula, Formula)>,
+        t: Type,
+    ) -> Result<Formula, SchemaError> {
+        let items: Vec<(Formula, Formula)> = items.into_iter().filter(|&(part, _)| part != Formula::FALSE).collect();
+        let parts: Vec<Formula> = items.iter().map(|&(part, _)| part).collect();
         if parts.len() < 2 {
-            return Ok(parts.first().copied().unwrap_or(Formula::FALSE));
+            return Ok(items.first().map_or(Formula::FALSE, |&(_, inner)| inner));
         }
-        if parts.len() >= MANY {
+        // Only where nothing stands beside the alternatives.
+        if parts.len() >= MANY && items.iter().all(|&(part, inner)| part == inner) {
             match t {
                 Type::String => return self.one_text(parts),
                 Type::Number => return Ok(self.one_number(parts)),
@@ -50,7 +58,7 @@ impl Algebra {
                 return Ok(self.formulas.among(t, once));
             }
         }
-        self.one_by_comparison(one, &parts, t)
+        self.one_by_comparison(one, &items, t)
     }
 
     fn constants_listed(&self, f: Formula) -> Option<&[Const]> {
@@ -114,11 +122,17 @@ impl Algebra {
     }
 
     /// Each alternative, and none of those that it overlaps with.
-    fn one_by_comparison(&mut self, one: Formula, parts: &[Formula], t: Type) -> Result<Formula, SchemaError> {
+    fn one_by_comparison(
+        &mut self,
+        one: Formula,
+        items: &[(Formula, Formula)],
+        t: Type,
+    ) -> Result<Formula, SchemaError> {
+        let inner: FxMap<Formula, Formula> = items.iter().copied().collect();
         // What an alternative says twice it says of no value.
         let mut counts: FxMap<Formula, usize> = FxMap::default();
-        parts.iter().for_each(|&part| *counts.entry(part).or_default() += 1);
-        let mut parts = parts.to_vec();
+        items.iter().for_each(|&(part, _)| *counts.entry(part).or_default() += 1);
+        let mut parts: Vec<Formula> = items.iter().map(|&(part, _)| part).collect();
         parts.sort_unstable();
         parts.dedup();
         // A comparison that needs itself: every pair may overlap, which is always right, only longer.
@@ -132,7 +146,7 @@ impl Algebra {
             if counts[&part] > 1 {
                 continue;
             }
-            let mut all = vec![part];
+            let mut all = vec![inner[&part]];
             for other in others {
                 let other = self.formulas.not(other);
                 all.push(self.restrict(other, t)?);
