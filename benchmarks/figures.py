@@ -73,8 +73,32 @@ def draw(results: dict[str, Row], folder: Path) -> None:
                     _save(panel(curves, chosen), folder, name)
         if "batches" in results:
             _save(_batches(results["batches"]), folder, "batches")
+        if "endurance" in results:
+            _save(_endurance(results["endurance"]), folder, "endurance")
         if "grammars" in results:
             _save(_grammars(results["grammars"]), folder, "grammars")
+
+
+def _endurance(found: Row) -> Any:
+    """Time and memory by the documents that one grammar has served."""
+    figure, axes = plt.subplots(1, 2, figsize=(8, 2.8), layout="constrained")
+    colours = {"object": "#c2410c", "unique": "#2563eb", "tool": "#0d9488"}
+    for run in found["runs"]:
+        for axis, value in zip(axes, ("us", "process_mb"), strict=True):
+            axis.plot(
+                [point["x"] for point in run["points"]],
+                [point[value] for point in run["points"]],
+                color=colours[run["load"]],
+                linestyle="-" if run["threads"] == 1 else ":",
+                label=f"{run['load']}, {run['threads']} thread" + "s" * (run["threads"] > 1),
+            )
+    for axis, title in zip(axes, ("µs a document, masks included", "memory of the process, MB"), strict=True):
+        axis.set_title(title)
+        axis.set_xlabel("documents")
+        axis.set_ylim(bottom=0)
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / 1e6:g} M" if x else "0"))
+    axes[1].legend(fontsize=7)
+    return figure
 
 
 def series(curve: str, points: Iterable[Row]) -> dict[str, list[tuple[float, Row]]]:

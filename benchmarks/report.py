@@ -203,7 +203,29 @@ def environment(results: dict[str, Row]) -> str:
     return "\n\n".join(f"{where} Measured: {', '.join(whats)}." for where, whats in together.items())
 
 
-TABLES = {"masks": masks, "growth": growth, "batches": batches, "grammars": grammars, "setup": setup}
+def endurance(found: Row) -> str:
+    """The first and the last tenth of each curve."""
+    rows = []
+    for run in found["runs"]:
+        points, tenth = run["points"], len(run["points"]) // 10
+        cells = [f"{run['load']}, {run['threads']} thread" + "s" * (run["threads"] > 1)]
+        for figure, unit in (("us", "µs"), ("process_mb", "MB"), ("grammar_mb", "MB")):
+            first, last = (sum(p[figure] for p in part) / tenth for part in (points[:tenth], points[-tenth:]))
+            cells.append(f"{first:,.0f} → {last:,.0f} {unit}")
+        cells.append(f"{max(p['process_mb'] for p in points):,.0f} MB")
+        rows.append(cells)
+    head = ["first tenth → last tenth", "a document", "process", "grammar", "process at most"]
+    return f"{found['documents']:,} documents each.\n\n" + table(head, rows)
+
+
+TABLES = {
+    "masks": masks,
+    "growth": growth,
+    "batches": batches,
+    "grammars": grammars,
+    "setup": setup,
+    "endurance": endurance,
+}
 
 
 def main() -> None:

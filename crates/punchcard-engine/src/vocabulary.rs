@@ -173,8 +173,9 @@ impl Vocabulary {
             terminal_masks: Shared::default(),
             early_crossings: Shared::default(),
         };
-        // Nearly every grammar asks for it.
+        // Nearly every grammar asks for these.
         vocabulary.kinds_below(vocabulary.trie.root());
+        vocabulary.closing_below(vocabulary.trie.root());
         Ok(vocabulary)
     }
 
