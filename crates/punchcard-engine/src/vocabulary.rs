@@ -173,9 +173,8 @@ impl Vocabulary {
             terminal_masks: Shared::default(),
             early_crossings: Shared::default(),
         };
-        // Nearly every grammar asks for these.
+        // Nearly every grammar asks for it.
         vocabulary.kinds_below(vocabulary.trie.root());
-        vocabulary.closing_below(vocabulary.trie.root());
         Ok(vocabulary)
     }
 

@@ -205,44 +205,61 @@ impl Machine {
         found: &mut Found<'_>,
         refused: &mut Vec<u32>,
     ) -> Result<(), SchemaError> {
+        // With more names the few tokens that close a string are walked instead of all.
+        const MANY: usize = 64;
         let mut name = self.typed.name(typed);
-        if self.algebra.seen_names(state, &name).next().is_none() {
+        let bytes = self.bytes_to_seen(state, &name);
+        if bytes.is_empty() {
             return Ok(());
         }
-        let trie = vocabulary.closing_below(node);
-        // The leaf, and how long the name is.
-        let mut path = vec![(leaf, name.len()); trie.max_depth() + 1];
-        let mut i = 0;
-        while let Some(node) = trie.nodes().get(i) {
-            let depth = usize::from(node.depth);
-            let (leaf, length) = path[depth - 1];
-            name.truncate(length);
-            let next = self.leaves.step(&mut self.algebra.languages, leaf, node.byte)?;
-            let goes_on = match next {
-                LeafId::DEAD => false,
+        let closing;
+        let (trie, node) = if self.algebra.seen_count(state) > MANY {
+            closing = vocabulary.closing_below(node);
+            (&*closing, closing.root())
+        } else {
+            (&vocabulary.trie, node)
+        };
+        // The leaf, how long the name is, the bytes that lead on to a seen name, and the children that were not visited.
+        let mut path = vec![(leaf, name.len(), bytes, trie.children(node))];
+        while let Some((leaf, length, bytes, children)) = path.last_mut() {
+            let Some(place) = trie.next_child(children, bytes) else {
+                path.pop();
+                continue;
+            };
+            name.truncate(*length);
+            let (byte, leaf, node) = (trie.child_byte(place), *leaf, trie.child_node(place));
+            match self.leaves.step(&mut self.algebra.languages, leaf, byte)? {
+                LeafId::DEAD => {}
                 LeafId::CLOSED => {
                     if self.algebra.has_seen(state, &name) {
-                        found.mask.refuse(trie.tokens_under(i));
-                        refused.extend_from_slice(trie.tokens_under(i));
+                        found.mask.refuse(trie.tokens_under(node));
+                        refused.extend_from_slice(trie.tokens_under(node));
                     }
-                    false
                 }
-                _ => match self.leaves.completed(leaf, node.byte).and_then(char::from_u32) {
-                    Some(c) => {
-                        name.push(c);
-                        self.algebra.seen_names(state, &name).next().is_some()
-                    }
-                    None => true,
-                },
-            };
-            if goes_on {
-                path[depth] = (next, name.len());
-                i += 1;
-            } else {
-                i = node.end as usize;
+                next => {
+                    let bytes = match self.leaves.completed(leaf, byte).and_then(char::from_u32) {
+                        Some(c) => {
+                            name.push(c);
+                            self.bytes_to_seen(state, &name)
+                        }
+                        None => ByteSet::ALL,
+                    };
+                    path.push((next, name.len(), bytes, trie.children(node)));
+                }
             }
         }
         Ok(())
+    }
+
+    /// The bytes with which a name may go on to one that the object already has; none if it cannot.
+    fn bytes_to_seen(&self, state: ObjectState, name: &str) -> ByteSet {
+        let mut bytes = ByteSet::default();
+        self.algebra.seen_next_bytes(state, name, |byte| {
+            bytes.insert(byte.unwrap_or(b'"'));
+            // Any character may be escaped.
+            bytes.insert(b'\\');
+        });
+        bytes
     }
 
     /// The bytes behind which there may be something to correct.

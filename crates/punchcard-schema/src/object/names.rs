@@ -78,6 +78,16 @@ impl Algebra {
         self.objects.seen.has(&self.formulas, state.seen, name)
     }
 
+    /// How many names an object has that may not come again.
+    pub fn seen_count(&self, state: ObjectState) -> usize {
+        self.objects.seen.size(state.seen)
+    }
+
+    /// The bytes that follow a beginning in such names; `None` where the beginning is one of them.
+    pub fn seen_next_bytes(&self, state: ObjectState, beginning: &str, found: impl FnMut(Option<u8>)) {
+        self.objects.seen.next_bytes(&self.formulas, state.seen, beginning, found);
+    }
+
     /// Names of the object that begin like this and may not come again.
     pub fn seen_names<'a>(&'a self, state: ObjectState, beginning: &'a str) -> impl Iterator<Item = &'a str> {
         self.objects.seen.beginning_with(&self.formulas, state.seen, beginning)

@@ -79,6 +79,31 @@ impl SeenSets {
         })
     }
 
+    /// The bytes that follow a beginning in the names of a set; `None` where the beginning is a name.
+    pub(super) fn next_bytes(
+        &self,
+        formulas: &Formulas,
+        id: SeenId,
+        beginning: &str,
+        mut found: impl FnMut(Option<u8>),
+    ) {
+        let next = |name: Name| formulas.text_of(name).as_bytes().get(beginning.len()).copied();
+        for mut run in self.runs(id) {
+            run = &run[run.partition_point(|&name| formulas.text_of(name) < beginning)..];
+            while let Some(&first) = run.first().filter(|&&name| formulas.text_of(name).starts_with(beginning)) {
+                let byte = next(first);
+                found(byte);
+                let same = |&name: &Name| formulas.text_of(name).starts_with(beginning) && next(name) <= byte;
+                run = &run[run.partition_point(same)..];
+            }
+        }
+    }
+
+    /// How many names are in a set.
+    pub(super) fn size(&self, id: SeenId) -> usize {
+        self.sets[id.0 as usize].size
+    }
+
     /// Whether a name is in a set.
     pub(super) fn has(&self, formulas: &Formulas, id: SeenId, name: &str) -> bool {
         self.runs(id).any(|run| run.binary_search_by(|&other| formulas.text_of(other).cmp(name)).is_ok())
