@@ -10,6 +10,7 @@ use crate::formula::{Formula, FxMap, Node};
 use crate::json::{Json, Value, ValueId};
 use crate::keywords::{self, Keyword};
 use fluent_uri::{Uri, UriRef};
+use punchcard_automata::work;
 
 /// The base of a schema that has no identifier of its own.
 const DEFAULT_BASE: &str = "schema:///root.json";
@@ -257,6 +258,7 @@ impl Algebra {
             _ if self.assumed == Some(schema) => Formula::TRUE,
             Value::Object(members) => {
                 let members = members.clone();
+                work::spend(1 + members.len() as u64)?;
                 let draft = self.registry.draft_at(&self.json, schema);
                 let reference_only = draft <= Draft::V7 && members.iter().any(|(name, _)| &**name == "$ref");
                 let mut parts = Vec::new();
