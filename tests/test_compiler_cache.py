@@ -137,10 +137,10 @@ def test_many_threads_share_one_compilation(monkeypatch: pytest.MonkeyPatch) -> 
     calls: list[str] = []
     compile_grammar = punchcard.compiler.compile_grammar
 
-    def slow(vocabulary: Any, expr: str, limits: str) -> Any:
+    def slow(vocabulary: Any, expr: str, limits: str, cancel: Any) -> Any:
         calls.append(expr)
         threading.Event().wait(0.05)
-        return compile_grammar(vocabulary, expr, limits)
+        return compile_grammar(vocabulary, expr, limits, cancel)
 
     monkeypatch.setattr(punchcard.compiler, "compile_grammar", slow)
     made = compiler()
@@ -152,7 +152,7 @@ def test_many_threads_share_one_compilation(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_failure_reaches_all_that_wait_and_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
 
-    def fail(vocabulary: Any, expr: str, limits: str) -> Any:
+    def fail(vocabulary: Any, expr: str, limits: str, cancel: Any) -> Any:
         calls.append(expr)
         threading.Event().wait(0.05)
         raise GrammarError("no")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from punchcard import batch as batch
+    from punchcard._core import CancelToken as CancelToken
     from punchcard._core import CompiledGrammar as CompiledGrammar
     from punchcard._core import GrammarMatcher as GrammarMatcher
     from punchcard.agent import Agent as Agent
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from punchcard.chat import Call as Call
     from punchcard.compiler import GrammarCompiler as GrammarCompiler
     from punchcard.errors import BudgetError as BudgetError
+    from punchcard.errors import CancelledError as CancelledError
     from punchcard.errors import GrammarError as GrammarError
     from punchcard.errors import InternalError as InternalError
     from punchcard.errors import InvalidSchemaError as InvalidSchemaError
@@ -54,6 +56,8 @@ _EXPORTS = {
     "BatchMatcher": "punchcard.batch_matcher",
     "BudgetError": "punchcard.errors",
     "Call": "punchcard.chat",
+    "CancelToken": "punchcard._core",
+    "CancelledError": "punchcard.errors",
     "CompiledGrammar": "punchcard._core",
     "Extractor": "punchcard.extraction",
     "Field": "punchcard.fields",

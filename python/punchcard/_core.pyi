@@ -89,6 +89,22 @@ class CompiledGrammar:
     def expr_json(self) -> str:
         """The grammar expression, in its JSON form."""
 
+class CancelToken:
+    """Ends compilations, and what matchers do, on other threads: each raises `punchcard.CancelledError` soon after.
+
+    Example:
+        >>> token = CancelToken()
+        >>> threading.Timer(2.0, token.cancel).start()
+        >>> compiler.compile(grammar, cancel=token)
+    """
+
+    def __new__(cls) -> CancelToken: ...
+    def cancel(self) -> None:
+        """End everything that has the token, now or later. It cannot be taken back."""
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+
 class GrammarMatcher:
     """Follows one sequence of tokens through a grammar.
 
@@ -102,6 +118,7 @@ class GrammarMatcher:
         token_budget: most tokens of an answer, the end token not counted; whatever is sampled, it is complete by then.
             Only tokens are allowed behind which so much of the budget is left that the text can be completed.
         events: note where named parts of the grammar begin and end; see `events`.
+        cancel: ends what the matcher is doing when another thread cancels it. The text so far stays as it is.
 
     Raises:
         BudgetError: no complete answer fits the budget; its field ``minimum`` is the least that is known to do.
@@ -121,6 +138,7 @@ class GrammarMatcher:
         max_rollback_tokens: int = -1,
         token_budget: int | None = None,
         events: bool = False,
+        cancel: CancelToken | None = None,
     ) -> GrammarMatcher: ...
     def fill_next_token_bitmask(self, bitmask: object, index: int = 0) -> bool:
         """Write which tokens may come next into row ``index`` of ``bitmask``.
@@ -233,10 +251,14 @@ class BatchExecutor:
     def fill(self, matchers: list[GrammarMatcher | None], bitmask: object, rows: list[int]) -> list[bool]:
         """Row ``rows[i]`` of ``bitmask`` gets the mask of ``matchers[i]``; for None it gets all ones."""
 
-def compile_grammar(vocabulary: Vocabulary, expr: str, limits: str) -> CompiledGrammar:
+def compile_grammar(
+    vocabulary: Vocabulary, expr: str, limits: str, cancel: CancelToken | None = None
+) -> CompiledGrammar:
     """Compile a grammar expression, given in its JSON form; ``limits`` is `punchcard.Limits` as JSON text."""
 
-def compile_json_schema(vocabulary: Vocabulary, schema: str, options: str, limits: str) -> CompiledGrammar:
+def compile_json_schema(
+    vocabulary: Vocabulary, schema: str, options: str, limits: str, cancel: CancelToken | None = None
+) -> CompiledGrammar:
     """`compile_grammar` for the expression of a JSON Schema, of which ``schema`` and ``options`` are JSON text."""
 
 def json_text(data: object) -> str | None:

@@ -14,12 +14,12 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ._core import CompiledGrammar, compile_grammar, compile_json_schema
-from .errors import PunchcardError
+from ._core import CancelToken, CompiledGrammar, compile_grammar, compile_json_schema
+from .errors import CancelledError, PunchcardError
 from .grammar import Grammar, Schema, no_half_characters
 from .limits import Limits
 from .tokenizers.info import TokenizerInfo
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 #: What a grammar is cached by: schema and options, or an expression, as JSON text.
 _Key: TypeAlias = tuple[str, str] | str
+
+#: Seconds between two looks at whether a thread that waits for another was cancelled.
+_PATIENCE = 0.02
 
 
 @dataclass(frozen=True)
@@ -82,11 +85,12 @@ class GrammarCompiler:
         self._limits = json.dumps(asdict(limits or Limits()), sort_keys=True)
         self._cache = _Cache(cache_limit_bytes) if cache_enabled else None
 
-    def compile(self, grammar: Any) -> CompiledGrammar:
+    def compile(self, grammar: Any, *, cancel: CancelToken | None = None) -> CompiledGrammar:
         """Compile a grammar for the vocabulary.
 
         Args:
             grammar: a `Grammar`, or what `Grammar.of` makes one of, such as a Pydantic model.
+            cancel: ends the compilation, and waiting for that of another thread, when it is cancelled.
 
         Raises:
             InvalidSchemaError: not JSON, or not a valid schema.
@@ -94,24 +98,27 @@ class GrammarCompiler:
             UnsatisfiableSchemaError: no value satisfies the schema.
             GrammarError: a pattern or a rule is malformed, or the grammar derives nothing.
             LimitError: a limit against hostile grammars was passed.
+            CancelledError: ``cancel`` was cancelled.
         """
         # Most grammars are one schema: its text is neither written nor read again as a part of another.
         grammar = Grammar.of(grammar)
         key = grammar._json_schema() or grammar._json()
         if self._cache is None:
-            return self._compile(key)
-        return self._cache.get(key, lambda: self._compile(key))
+            return self._compile(key, cancel)
+        return self._cache.get(key, lambda: self._compile(key, cancel), cancel)
 
-    def _compile(self, key: _Key) -> CompiledGrammar:
+    def _compile(self, key: _Key, cancel: CancelToken | None) -> CompiledGrammar:
         if isinstance(key, str):
-            return compile_grammar(self._vocabulary, key, self._limits)
+            return compile_grammar(self._vocabulary, key, self._limits, cancel)
         schema, options = key
         with no_half_characters():
-            return compile_json_schema(self._vocabulary, schema, options, self._limits)
+            return compile_json_schema(self._vocabulary, schema, options, self._limits, cancel)
 
-    def compile_json_schema(self, schema: Schema, **options: Any) -> CompiledGrammar:
+    def compile_json_schema(
+        self, schema: Schema, *, cancel: CancelToken | None = None, **options: Any
+    ) -> CompiledGrammar:
         """Compile a JSON Schema: `Grammar.from_json_schema` with its options, and `compile`, in one."""
-        return self.compile(Grammar.from_json_schema(schema, check=False, **options))
+        return self.compile(Grammar.from_json_schema(schema, check=False, **options), cancel=cancel)
 
     def compile_regex(self, pattern: str | re.Pattern[str]) -> CompiledGrammar:
         """Compile a regular expression that the whole output matches: `Grammar.from_regex`, and `compile`, in one.
@@ -183,8 +190,18 @@ class _Cache:
             info, held = self._info, list(self._done.values())
         return replace(info, entries=len(held), bytes=_bytes(held))
 
-    def get(self, key: _Key, make: Callable[[], CompiledGrammar]) -> CompiledGrammar:
-        """What is held for the key, or else what ``make`` returns. What it raises is raised in all that wait for it."""
+    def get(self, key: _Key, make: Callable[[], CompiledGrammar], cancel: CancelToken | None = None) -> CompiledGrammar:
+        """What is held for the key, or else what ``make`` returns.
+
+        What it raises is raised in all that wait for it; but if it was cancelled, one of those makes it.
+        """
+        while True:
+            try:
+                return self._get(key, make, cancel)
+            except _OtherCancelled:
+                continue
+
+    def _get(self, key: _Key, make: Callable[[], CompiledGrammar], cancel: CancelToken | None) -> CompiledGrammar:
         with self._lock:
             found = self._done.get(key)
             waiting = self._under_way.get(key)
@@ -197,7 +214,7 @@ class _Cache:
                 future: Future[CompiledGrammar] = Future()
                 self._under_way[key] = future
         if waiting is not None:
-            return waiting.result()
+            return _result(waiting, cancel)
         return self._make(key, make, future)
 
     def _make(self, key: _Key, make: Callable[[], CompiledGrammar], future: Future[CompiledGrammar]) -> CompiledGrammar:
@@ -251,3 +268,21 @@ class _Cache:
 
 def _bytes(held: Iterable[CompiledGrammar]) -> int:
     return sum(compiled.memory_size_bytes for compiled in held)
+
+
+class _OtherCancelled(Exception):
+    """The thread that compiled has given up, which is nothing to those that wait for it."""
+
+
+def _result(waiting: Future[CompiledGrammar], cancel: CancelToken | None) -> CompiledGrammar:
+    """What another thread compiles."""
+    try:
+        while cancel is not None and not waiting.done():
+            if cancel.is_cancelled:
+                raise CancelledError("The operation was cancelled")
+            wait([waiting], _PATIENCE)
+        return waiting.result()
+    except CancelledError:
+        if cancel is not None and cancel.is_cancelled:
+            raise
+        raise _OtherCancelled from None

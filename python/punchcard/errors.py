@@ -51,6 +51,10 @@ class LimitError(PunchcardError):
     """A limit that guards against hostile input was passed. Fields: ``limit`` (its name), ``value``."""
 
 
+class CancelledError(PunchcardError):
+    """The `CancelToken` of a compilation, or of a matcher, was cancelled."""
+
+
 class InternalError(PunchcardError):
     """Punchcard failed inside: a bug in it, not in the input. Please report it. Field: ``operation`` (what was done).
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .errors import PunchcardError
+
 
 @dataclass(frozen=True)
 class Limits:
     """What a schema and the texts under it may cost. Real ones stay far below the defaults.
+
+    None of them is a time, so what one machine takes all take. To give up after a while there is `CancelToken`.
 
     Passing a limit raises `LimitError`, whose field ``limit`` is the name below. A compilation can raise it, and so can
     a mask or a token that is accepted later, as states are built when a text reaches them.
@@ -38,3 +42,13 @@ class Limits:
     #: present state over, so memory stays flat however long a grammar serves. An error only where the state of one text
     #: takes more by itself.
     max_memory: int = 64 << 20
+    #: Steps of one operation: of compiling, of a mask, of a completion. A step takes some tens of nanoseconds, on any
+    #: machine the same number of them.
+    max_work: int = 200_000_000
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise PunchcardError(f"{name} is {value!r}; it must be a whole number, at least 0")
+            # What cannot be counted is as good as no limit.
+            object.__setattr__(self, name, min(value, 2**63 - 1))

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from punchcard.chat import Delta, Reply, Request, Vocabulary
-from punchcard.errors import PunchcardError, SchemaError, ToolError
+from punchcard.errors import CancelledError, PunchcardError, SchemaError, ToolError
 from punchcard.formats import ToolFormat, detect_format, get_format
 from punchcard.formats.base import Frame
 from punchcard.formats.grammar import Answers, Begun
@@ -23,7 +23,7 @@ from punchcard.prompts import readable, safe_prompt, tokenize_prompt
 from punchcard.tools import Tool
 
 if TYPE_CHECKING:
-    from punchcard._core import CompiledGrammar
+    from punchcard._core import CancelToken, CompiledGrammar
     from punchcard.compiler import GrammarCompiler
     from punchcard.tokenizers.info import TokenizerInfo
 
@@ -130,12 +130,13 @@ def plan(
     tool_format: ToolFormat | str | None = None,
     *,
     focus: Tool | None = None,
+    cancel: CancelToken | None = None,
     **variables: Any,
 ) -> Plan:
     """What to begin with, and what to let through, to have ``request`` answered.
 
-    ``tool_format``: where the one that is detected is wrong; ``focus``: see `render_prompt`; ``variables``: further
-    ones for the chat template.
+    ``tool_format``: where the one that is detected is wrong; ``focus``: see `render_prompt`; ``cancel``: ends
+    the compilation; ``variables``: further ones for the chat template.
 
     Raises `ToolError` if a tool cannot be offered in the format, `SchemaError` (with the field ``tool``) if its
     arguments cannot be compiled, `ModelError` if the template cannot be rendered.
@@ -145,7 +146,8 @@ def plan(
     callable_tools = [] if request.tool_choice == "none" else _allowed(request)
     left_out: dict[str, PunchcardError] = {}
     if request.skip_tools:
-        left_out = {tool.name: error for tool in callable_tools if (error := _fault(speaker, tool)) is not None}
+        faults = ((tool.name, _fault(speaker, tool, cancel)) for tool in callable_tools)
+        left_out = {name: error for name, error in faults if error is not None}
         callable_tools = [tool for tool in callable_tools if tool.name not in left_out]
     if request.tool_choice == "required" and not callable_tools:
         raise ToolError("A call is required, but there is no tool to call", hint="Give a tool, or another tool_choice")
@@ -166,7 +168,7 @@ def plan(
             answer=request.answer,
             thoughts=_thoughts(speaker, request.reasoning),
         )
-        grammar = _compiled(speaker, answers)
+        grammar = _compiled(speaker, answers, cancel)
     return Plan(
         prompt,
         grammar,
@@ -190,22 +192,27 @@ def _allowed(request: Request) -> list[Tool]:
     return [known[name] for name in dict.fromkeys(request.allowed)]
 
 
-def _compiled(speaker: Speaker, answers: Answers) -> CompiledGrammar:
+def _compiled(speaker: Speaker, answers: Answers, cancel: CancelToken | None) -> CompiledGrammar:
     try:
-        return speaker.compiler.compile(answers.grammar())
+        return speaker.compiler.compile(answers.grammar(), cancel=cancel)
+    except CancelledError:
+        raise
     except PunchcardError as error:
         for tool in answers.tools:
             # Alone, each tool is blamed for its own schema, at its own pointers.
-            if (own := _fault(speaker, tool)) is not None:
+            if (own := _fault(speaker, tool, cancel)) is not None:
                 raise own from error
         raise
 
 
-def _fault(speaker: Speaker, tool: Tool) -> PunchcardError | None:
+def _fault(speaker: Speaker, tool: Tool, cancel: CancelToken | None) -> PunchcardError | None:
     """Why a tool cannot be offered."""
     try:
-        speaker.compiler.compile_json_schema(tool.parameters)
-        speaker.compiler.compile(Answers(speaker.tool_format, [tool], tokens=speaker.tokens, calls="must").grammar())
+        speaker.compiler.compile_json_schema(tool.parameters, cancel=cancel)
+        alone = Answers(speaker.tool_format, [tool], tokens=speaker.tokens, calls="must")
+        speaker.compiler.compile(alone.grammar(), cancel=cancel)
+    except CancelledError:
+        raise
     except SchemaError as error:
         fields = {**error.fields, "tool": tool.name}
         return type(error)(f"The arguments of {tool.name}: {error.message}", hint=error.hint, **fields)

@@ -12,6 +12,7 @@ use crate::alphabet::Alphabet;
 use crate::charset::{CharSet, MAX};
 use crate::languages::{FxMap, Language, Languages, Node, UNBOUNDED};
 use crate::machine::Machine;
+use crate::work;
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
@@ -104,6 +105,7 @@ impl Languages {
                 self.tabulate(id, frontier)
             }
         };
+        work::count(1 + t.targets.len() as u64);
         let t = Arc::new(t);
         self.heap += t.memory_size();
         self.transitions[id.index()] = Some(t.clone());

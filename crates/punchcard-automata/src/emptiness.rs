@@ -6,6 +6,7 @@
 //! states that no search ends; see [`crate::machine`] for what is done about that.
 
 use crate::languages::{FxMap, Language, Languages, LimitExceeded, Node, UNBOUNDED};
+use crate::work;
 use hashbrown::hash_map::Entry;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -108,6 +109,7 @@ impl Languages {
         let mut ways: Vec<Vec<usize>> = Vec::new();
         let mut few = true;
         while let Some(&state) = states.get(ways.len()) {
+            work::spend(1)?;
             let mut next = Vec::new();
             for &target in self.transitions(state).targets() {
                 if self.is_viable(target)? {
@@ -150,6 +152,7 @@ impl Languages {
         while let Some(((_, depth, state), ways)) = queue.pop_first()
             && count < most
         {
+            work::spend(1)?;
             if self.is_nullable(state) {
                 count = count.saturating_add(ways);
             }
@@ -236,6 +239,7 @@ impl Languages {
             if self.viable.get(&state) == Some(&false) {
                 continue;
             }
+            work::spend(1)?;
             if self.nodes.len() > budget || self.nodes.len() + self.weight > self.max_states {
                 return Err(LimitExceeded { limit: "max_automaton_states", value: self.max_states });
             }

@@ -7,6 +7,7 @@ use crate::charset::CharSet;
 use crate::derivative::{Memory, Transitions};
 use crate::machine::Machine;
 use crate::texts::{List, SHORT};
+use crate::work;
 use hashbrown::HashMap;
 use num_bigint::BigUint;
 use num_integer::Integer;
@@ -638,6 +639,7 @@ impl Languages {
             }
         }
         self.work += 1 + list.len() as u64;
+        work::count(1 + list.len() as u64);
         if list.len() > 1 {
             list.sort_unstable();
             list.dedup();
@@ -730,6 +732,7 @@ impl Languages {
             }
         }
         self.work += 1 + list.len() as u64;
+        work::count(1 + list.len() as u64);
         list.sort_unstable();
         list.dedup();
         match list.as_slice() {

@@ -31,6 +31,7 @@ mod number_set;
 mod number_side;
 pub mod pattern;
 mod texts;
+pub mod work;
 
 pub use alphabet::Alphabet;
 pub use charset::CharSet;

@@ -7,6 +7,7 @@ use crate::error::CompileError;
 use crate::grammar::on_a_large_stack;
 use crate::options::{JsonOptions, Limits};
 use crate::rules::lower::read_regex;
+use punchcard_automata::work;
 use punchcard_grammar::Expr;
 use punchcard_schema::{Algebra, SchemaErrorKind};
 use serde_json::{Map, Value};
@@ -37,8 +38,12 @@ fn check_expr(expr: &Expr) -> Result<(), CompileError> {
 
 /// The same of a schema.
 pub fn check_schema(schema: &str, options: &Map<String, Value>) -> Result<(), CompileError> {
+    /// Steps that a look ahead may take: a real schema takes a few thousand.
+    const MOST: u64 = 200_000;
     let given = JsonOptions::from_map(options, &Limits::default())?;
-    match Algebra::check(schema, &given.resources, given.schema.clone(), given.limits.json()) {
+    let most = if options.contains_key("limits") { given.limits.max_work } else { MOST };
+    let check = || Algebra::check(schema, &given.resources, given.schema.clone(), given.limits.json());
+    match work::within(most, check) {
         // The limits that hold are known when it is compiled, unless they are among the options.
         Err(error) if matches!(error.kind, SchemaErrorKind::Limit { .. }) && !options.contains_key("limits") => Ok(()),
         checked => Ok(checked?),

@@ -5,6 +5,7 @@ use crate::machine::Machine;
 use crate::options::Limits;
 use crate::tables::Tables;
 use crate::vocabulary::Vocabulary;
+use punchcard_automata::work;
 use punchcard_grammar::Expr;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -87,7 +88,8 @@ impl Drop for Locked<'_> {
 impl CompiledGrammar {
     /// Compiles a grammar expression.
     pub fn new(vocabulary: Arc<Vocabulary>, expr: Expr, limits: &Limits) -> Result<Self, CompileError> {
-        let machine = on_a_large_stack(|| Machine::new(&vocabulary, &expr, limits))?;
+        let compile = || Machine::new(&vocabulary, &expr, limits);
+        let machine = work::within(limits.max_work, || on_a_large_stack(compile))?;
         let tables = Tables::new(machine, 0);
         let size = AtomicUsize::new(tables.size());
         let source = Source { vocabulary, expr, limits: *limits };

@@ -71,6 +71,14 @@ impl Machine {
         }
     }
 
+    /// Whether it has used up a limit, so that there is hardly a text that it could still read.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        match self {
+            Machine::Json(machine) => machine.is_exhausted(),
+            Machine::Rules(machine) => machine.is_exhausted(),
+        }
+    }
+
     pub(crate) fn step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, SchemaError> {
         match self {
             Machine::Json(machine) => machine.step(config, byte),

@@ -8,6 +8,7 @@ use crate::mask::set;
 use crate::rules::events::{Event, Telling};
 use crate::tables::{Tables, again};
 use crate::vocabulary::Vocabulary;
+use punchcard_automata::work;
 use punchcard_schema::SchemaError;
 use std::sync::Arc;
 
@@ -96,7 +97,8 @@ impl Sequence {
                 return Ok(());
             }
         }
-        self.reread(source, tables)
+        // It takes no more than was taken before, however much that is.
+        work::within(u64::MAX, || self.reread(source, tables))
     }
 
     /// Reads the text again, from its beginning, through as many epochs as that takes.

@@ -42,7 +42,11 @@ pub struct Limits {
     pub max_states: usize,
     pub max_readings: usize,
     pub max_memory: usize,
+    pub max_work: u64,
 }
+
+/// Steps of one operation.
+const MAX_WORK: u64 = 200_000_000;
 
 /// Bytes that texts may add to a grammar before its tables begin anew.
 const MAX_MEMORY: usize = 64 << 20;
@@ -61,6 +65,7 @@ impl Default for Limits {
             max_states: machine.max_states,
             max_readings: machine.max_readings,
             max_memory: MAX_MEMORY,
+            max_work: MAX_WORK,
         }
     }
 }

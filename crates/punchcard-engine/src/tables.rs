@@ -18,6 +18,7 @@ use crate::mask::Mask;
 use crate::rules::events::{Teller, Telling};
 use crate::vocabulary::Vocabulary;
 use hashbrown::HashMap;
+use punchcard_automata::work;
 use punchcard_schema::SchemaError;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
@@ -119,9 +120,10 @@ impl Tables {
         self.size.saturating_sub(last).saturating_sub(self.compiled).saturating_sub(self.brought)
     }
 
-    /// Whether texts have added as much as those of one epoch may.
+    /// Whether texts have added as much as those of one epoch may, or have used up a limit, so that no other text could
+    /// be read either.
     pub(crate) fn is_full(&self, source: &Source) -> bool {
-        self.added() > source.limits.max_memory / 2 || self.is_broken
+        self.added() > source.limits.max_memory / 2 || self.is_broken || self.machine.is_exhausted()
     }
 
     /// Begins a new epoch if this one is full.
@@ -130,7 +132,7 @@ impl Tables {
             return Ok(());
         }
         let compile = || Machine::new(&source.vocabulary, &source.expr, &source.limits);
-        let machine = on_a_large_stack(compile).map_err(again)?;
+        let machine = work::within(source.limits.max_work, || on_a_large_stack(compile)).map_err(again)?;
         let mut old = std::mem::replace(self, Tables::new(machine, self.epoch + 1));
         if !old.is_broken {
             let machine = old.machine;

@@ -4,6 +4,7 @@ use crate::bitmask::PyBatchExecutor;
 use crate::errors::{Raise, exception};
 use crate::guard;
 use crate::matcher::PyMatcher;
+use punchcard_automata::work::{self, CancelToken};
 use punchcard_engine::options::options_from_json;
 use punchcard_engine::{CompileError, CompiledGrammar, JsonOptions, Limits, Tokens, Vocabulary, check};
 use punchcard_grammar::{Expr, GrammarError};
@@ -103,34 +104,63 @@ impl PyCompiledGrammar {
     }
 }
 
+/// Ends compilations, and what matchers do, on other threads.
+#[pyclass(name = "CancelToken", module = "punchcard._core", frozen)]
+pub struct PyCancelToken(pub CancelToken);
+
+#[pymethods]
+impl PyCancelToken {
+    #[new]
+    fn new() -> Self {
+        PyCancelToken(CancelToken::default())
+    }
+
+    /// Ends everything that has the token, now or later.
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+
+    #[getter]
+    fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+}
+
 /// Compiles a grammar expression, given in its JSON form, for a vocabulary.
 #[pyfunction]
+#[pyo3(signature = (vocabulary, expr, limits, cancel = None))]
 pub fn compile_grammar(
     py: Python<'_>,
     vocabulary: &PyVocabulary,
     expr: &str,
     limits: &str,
+    cancel: Option<&PyCancelToken>,
 ) -> PyResult<PyCompiledGrammar> {
+    let cancel = cancel.map(|token| &token.0);
     let compiled = guard::run(py, "Compiling a grammar", || {
         let limits = read_limits(limits)?;
-        CompiledGrammar::new(vocabulary.0.clone(), Expr::from_json(expr)?, &limits)
+        let expr = Expr::from_json(expr)?;
+        work::cancellable(cancel, || CompiledGrammar::new(vocabulary.0.clone(), expr, &limits))
     });
     Ok(PyCompiledGrammar(compiled?))
 }
 
 /// Compiles a JSON Schema, given with its options as JSON text: as `compile_grammar` with the expression that holds them.
 #[pyfunction]
+#[pyo3(signature = (vocabulary, schema, options, limits, cancel = None))]
 pub fn compile_json_schema(
     py: Python<'_>,
     vocabulary: &PyVocabulary,
     schema: String,
     options: &str,
     limits: &str,
+    cancel: Option<&PyCancelToken>,
 ) -> PyResult<PyCompiledGrammar> {
+    let cancel = cancel.map(|token| &token.0);
     let compiled = guard::run(py, "Compiling a JSON Schema", || {
         let limits = read_limits(limits)?;
         let expr = Expr::JsonSchema { schema, options: options_from_json(options)? };
-        CompiledGrammar::new(vocabulary.0.clone(), expr, &limits)
+        work::cancellable(cancel, || CompiledGrammar::new(vocabulary.0.clone(), expr, &limits))
     });
     Ok(PyCompiledGrammar(compiled?))
 }
@@ -161,9 +191,11 @@ fn read_options(options: &str) -> Result<JsonOptions, CompileError> {
 pub fn report_json_schema<'py>(py: Python<'py>, schema: &str, options: &str) -> PyResult<Bound<'py, PyDict>> {
     let report = guard::run(py, "Reporting on a JSON Schema", || {
         let options = read_options(options)?;
-        let (mut algebra, root) =
-            Algebra::new(schema, &options.resources, options.schema.clone(), options.limits.json(), None)?;
-        Ok::<_, CompileError>(algebra.report(root)?)
+        work::within(options.limits.max_work, || {
+            let (mut algebra, root) =
+                Algebra::new(schema, &options.resources, options.schema.clone(), options.limits.json(), None)?;
+            Ok::<_, CompileError>(algebra.report(root)?)
+        })
     })?;
     let entries = report.entries.into_iter().map(|entry| {
         let status = match entry.status {
@@ -203,6 +235,7 @@ fn fail(py: Python<'_>, target: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyVocabulary>()?;
     module.add_class::<PyCompiledGrammar>()?;
+    module.add_class::<PyCancelToken>()?;
     module.add_class::<PyMatcher>()?;
     module.add_class::<PyBatchExecutor>()?;
     module.add_function(wrap_pyfunction!(fail, module)?)?;

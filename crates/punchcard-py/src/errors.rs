@@ -51,7 +51,11 @@ impl Raise for SchemaError {
             SchemaErrorKind::Unsupported => "UnsupportedSchemaError",
             SchemaErrorKind::Unsatisfiable => "UnsatisfiableSchemaError",
             SchemaErrorKind::Limit { .. } => "LimitError",
+            SchemaErrorKind::Cancelled => "CancelledError",
         };
+        if self.kind == SchemaErrorKind::Cancelled {
+            return exception(py, class, &self.message, &[]);
+        }
         let mut fields = vec![("hint", self.hint.to_string()), ("pointer", self.pointer.clone())];
         match self.kind {
             SchemaErrorKind::Limit { limit, value } => {

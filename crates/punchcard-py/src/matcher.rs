@@ -1,10 +1,11 @@
 //! Matchers: one sequence each, for one thread at a time.
 
 use crate::bitmask::{rows_of, writable};
-use crate::engine::PyCompiledGrammar;
+use crate::engine::{PyCancelToken, PyCompiledGrammar};
 use crate::errors::{Raise, exception};
 use crate::guard::{self, Fault, guarded};
 use crate::numbers::{Items, TokenId, Whole};
+use punchcard_automata::work::{self, CancelToken};
 use punchcard_engine::{BudgetError, CompileError, CompiledGrammar, Matcher, Piece};
 use punchcard_schema::SchemaError;
 use pyo3::prelude::*;
@@ -20,6 +21,7 @@ pub struct PyMatcher {
     pub grammar: CompiledGrammar,
     state: Mutex<Matcher>,
     max_rollback_tokens: Option<usize>,
+    cancel: Option<CancelToken>,
 }
 
 /// Why a call on a matcher failed.
@@ -53,8 +55,9 @@ impl Raise for Failed {
 const SHORT: usize = 64;
 
 impl PyMatcher {
-    fn made(matcher: Matcher, max_rollback_tokens: Option<usize>) -> PyMatcher {
-        PyMatcher { grammar: matcher.grammar().clone(), state: Mutex::new(matcher), max_rollback_tokens }
+    /// Does work within the limit of one operation.
+    fn bounded<T>(&self, work: impl FnOnce() -> T) -> T {
+        work::cancellable(self.cancel.as_ref(), || work::within(self.grammar.limits().max_work, work))
     }
 
     /// Works on the matcher, in a call that is guarded.
@@ -64,7 +67,7 @@ impl PyMatcher {
         work: impl FnOnce(&mut Matcher) -> Result<T, Failed>,
     ) -> Result<T, Failed> {
         let mut state = self.state.lock().map_err(|_| Failed::Inside(Fault::poisoned(operation)))?;
-        work(&mut state)
+        self.bounded(|| work(&mut state))
     }
 
     /// Works on the matcher without Python's lock.
@@ -85,7 +88,9 @@ impl PyMatcher {
         work: impl FnOnce(&mut Matcher) -> Result<T, Failed> + Send,
     ) -> PyResult<T> {
         match self.state.try_lock() {
-            Ok(mut state) if !self.grammar.is_busy() => guard::raised(py, guarded(operation, move || work(&mut state))),
+            Ok(mut state) if !self.grammar.is_busy() => {
+                guard::raised(py, guarded(operation, move || self.bounded(|| work(&mut state))))
+            }
             Err(TryLockError::Poisoned(_)) => Err(Fault::poisoned(operation).raise(py)),
             busy => {
                 drop(busy);
@@ -125,13 +130,14 @@ impl PyMatcher {
 #[pymethods]
 impl PyMatcher {
     #[new]
-    #[pyo3(signature = (compiled_grammar, *, max_rollback_tokens = Whole(-1), token_budget = None, events = false))]
+    #[pyo3(signature = (compiled_grammar, *, max_rollback_tokens = Whole(-1), token_budget = None, events = false, cancel = None))]
     fn new(
         py: Python<'_>,
         compiled_grammar: &PyCompiledGrammar,
         max_rollback_tokens: Whole,
         token_budget: Option<Whole>,
         events: bool,
+        cancel: Option<&PyCancelToken>,
     ) -> PyResult<Self> {
         let budget = match token_budget {
             Some(Whole(budget)) if budget < 0 => {
@@ -142,14 +148,19 @@ impl PyMatcher {
             None => None,
         };
         let grammar = &compiled_grammar.0;
-        let matcher = guard::run(py, "Making a matcher", || {
+        let cancel = cancel.map(|token| token.0.clone());
+        let make = || {
             let mut matcher = Matcher::new(grammar.clone(), budget).map_err(|error| Unmade::Budget(error, budget))?;
             if events {
                 matcher.tell_events().map_err(Unmade::Events)?;
             }
             Ok::<Matcher, Unmade>(matcher)
+        };
+        let matcher = guard::run(py, "Making a matcher", || {
+            work::cancellable(cancel.as_ref(), || work::within(grammar.limits().max_work, make))
         })?;
-        Ok(PyMatcher::made(matcher, max_rollback_tokens.index()))
+        let max_rollback_tokens = max_rollback_tokens.index();
+        Ok(PyMatcher { grammar: grammar.clone(), state: Mutex::new(matcher), max_rollback_tokens, cancel })
     }
 
     /// Writes which tokens may come next into row `index` of `bitmask`.
@@ -290,7 +301,12 @@ impl PyMatcher {
     /// An independent matcher at the same place.
     fn fork(&self, py: Python<'_>) -> PyResult<Self> {
         let matcher = self.short(py, "Forking a matcher", |matcher| Ok(matcher.clone()))?;
-        Ok(PyMatcher::made(matcher, self.max_rollback_tokens))
+        Ok(PyMatcher {
+            grammar: self.grammar.clone(),
+            state: Mutex::new(matcher),
+            max_rollback_tokens: self.max_rollback_tokens,
+            cancel: self.cancel.clone(),
+        })
     }
 
     /// Back to the beginning.

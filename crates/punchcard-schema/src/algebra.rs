@@ -11,7 +11,7 @@ use crate::metaschemas;
 use crate::object::{ObjectSpec, ObjectState};
 use crate::options::Options;
 use crate::satisfy::Search;
-use punchcard_automata::{CharSet, Language, Languages};
+use punchcard_automata::{CharSet, Language, Languages, work};
 use std::sync::Arc;
 
 /// What may stand at a value position: only alternatives that have a value at all.
@@ -233,6 +233,7 @@ impl Algebra {
     }
 
     fn restrict_node(&mut self, f: Formula, t: Type) -> Result<Formula, SchemaError> {
+        work::spend(1)?;
         let outer = std::mem::replace(&mut self.depends, usize::MAX);
         let result = match self.formulas.node(f) {
             Node::False | Node::True => f,

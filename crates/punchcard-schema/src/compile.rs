@@ -13,6 +13,7 @@ use crate::json::{Json, Value, ValueId};
 use crate::keywords::closed::{Closing, Role, Scope};
 use crate::keywords::{self, Keyword};
 use fluent_uri::{Uri, UriRef};
+use punchcard_automata::work;
 
 /// The base of a schema that has no identifier of its own.
 const DEFAULT_BASE: &str = "schema:///root.json";
@@ -279,7 +280,8 @@ impl Algebra {
             Value::Bool(true) => Formula::TRUE,
             Value::Bool(false) => Formula::FALSE,
             _ if self.assumed == Some(schema) => Formula::TRUE,
-            Value::Object(_) => {
+            Value::Object(members) => {
+                work::spend(1 + members.len() as u64)?;
                 let parts = self.compile_keywords(schema, scope)?;
                 let order = self.order_across(schema);
                 self.formulas.and(parts.into_iter().map(|(_, part)| part).chain([order]))

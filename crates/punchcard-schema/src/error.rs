@@ -1,5 +1,7 @@
 //! What can be wrong with a schema, as data.
 
+use punchcard_automata::work::CANCELLED;
+
 /// The kind of a [`SchemaError`]; each is an exception class of its own in Python.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchemaErrorKind {
@@ -16,6 +18,8 @@ pub enum SchemaErrorKind {
         /// Its value.
         value: usize,
     },
+    /// Whoever asked for it has cancelled the operation.
+    Cancelled,
 }
 
 /// Why a schema was refused.
@@ -49,6 +53,15 @@ impl SchemaError {
 
 impl From<punchcard_automata::LimitExceeded> for SchemaError {
     fn from(e: punchcard_automata::LimitExceeded) -> Self {
+        if e.limit == CANCELLED {
+            return SchemaError {
+                kind: SchemaErrorKind::Cancelled,
+                message: "The operation was cancelled".into(),
+                pointer: String::new(),
+                keyword: "".into(),
+                hint: "".into(),
+            };
+        }
         SchemaError::limit(e.limit, e.value, "", "Simplify patterns, terminals and bounds, or raise the limit")
     }
 }

@@ -9,6 +9,7 @@ use crate::array::ArrayState;
 use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, Node, Type};
 use crate::object::ObjectState;
+use punchcard_automata::work;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Question {
@@ -122,6 +123,7 @@ impl Algebra {
         if let Some(&known) = self.search.known.get(&question) {
             return Ok(known.is_some());
         }
+        work::spend(1)?;
         if self.search.open.insert(question, ()).is_some() {
             return Ok(false);
         }

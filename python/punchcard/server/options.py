@@ -35,7 +35,7 @@ class ServerOptions:
     request_seconds: float = 300.0
     #: Seconds that a request waits for its grammar.
     compile_seconds: float = 20.0
-    #: Grammars that are compiled at once. One that takes longer than ``compile_seconds`` still ends by ``limits`` only.
+    #: Grammars that are compiled at once. One that takes longer than ``compile_seconds`` is given up.
     compile_threads: int = 2
     #: Tokens of prompts that are read in one step, by all requests together.
     prompt_chunk: int = 64

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from punchcard._core import CompiledGrammar
+from punchcard._core import CancelToken, CompiledGrammar
 from punchcard.chat import Delta, Reply, Request
 from punchcard.compiler import GrammarCompiler
 from punchcard.grammar import Grammar
@@ -53,22 +53,24 @@ def limit_grammars(model: BatchModel, limits: Limits) -> None:
     speaker.compiler = GrammarCompiler(speaker.info, limits=limits)
 
 
-def make_plan(model: BatchModel, asked: Request | Completion, *, grammar: bool = True) -> Plan:
+def make_plan(
+    model: BatchModel, asked: Request | Completion, *, grammar: bool = True, cancel: CancelToken | None = None
+) -> Plan:
     """Renders the prompt and compiles the grammar, which may take long. Safe to be called in many threads.
 
-    ``grammar``: without, answers are what the model likes.
+    ``grammar``: without, answers are what the model likes. ``cancel``: ends the compilation.
 
     Raises `PunchcardError` if the request cannot be met.
     """
     if isinstance(asked, Request):
-        return plan(model, asked if grammar else replace(asked, constrained=False))
+        return plan(model, asked if grammar else replace(asked, constrained=False), cancel=cancel)
     prompt = asked.prompt
     if isinstance(prompt, str):
         # An empty text is no beginning: there are no logits after nothing.
         first = [] if model.bos_token_id is None else [model.bos_token_id]
         prompt = first + model.tokenize(prompt, parse_special=True) or model.eos_token_ids[:1]
     speaker = Speaker.of(model)
-    compiled = None if asked.answer is None or not grammar else speaker.compiler.compile(asked.answer)
+    compiled = None if asked.answer is None or not grammar else speaker.compiler.compile(asked.answer, cancel=cancel)
     return _TextPlan(list(prompt), compiled, speaker.stop_token_ids, speaker.info.tokens)
 
 

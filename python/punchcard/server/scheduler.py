@@ -309,6 +309,9 @@ class Scheduler:
         if job.slot is not None:
             job.slot.busy = False
             job.slot = None
+        if job.writer.cancel is not None:
+            # A mask may still be in the making.
+            job.writer.cancel.cancel()
         update = Update(job.writer.written(), finish, error)
         self._on_end(job, update)
         if not job.cancelled:

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from punchcard import allocate_token_bitmask
+from punchcard import CancelToken, allocate_token_bitmask
 from punchcard.chat import Request, Sampling
 from punchcard.errors import ContextLengthError, ModelError
 from punchcard.generation import Model
@@ -227,8 +227,10 @@ class Service:
         seeds: list[int | None] = [None] * work.n
         if work.sampling.seed is not None:
             seeds = [(work.sampling.seed + i) % (1 << 64) for i in range(work.n)]
+        # The answers to one prompt have a token each, as one may end long before the others.
+        cancels = [CancelToken() for _ in seeds]
         with self.metrics.prepare_seconds.time():
-            prompt, writers = await self._in_time(pool.submit(self._write, work, asked, seeds))
+            prompt, writers = await self._in_time(pool.submit(self._write, work, asked, seeds, cancels), cancels[0])
         made = []
         for writer in writers:
             answer = Answer(next(index))
@@ -236,33 +238,37 @@ class Service:
             made.append(answer)
         return made
 
-    async def _in_time(self, future: Future[Result]) -> Result:
-        """The result of a preparation, if it comes soon enough.
-
-        One that has begun cannot be stopped: it goes on, within the limits of grammars, and what it compiles is kept.
-        """
+    async def _in_time(self, future: Future[Result], cancel: CancelToken) -> Result:
+        """The result of a preparation, if it comes soon enough. Otherwise it is cancelled."""
         seconds = self.options.compile_seconds
         wrapped = asyncio.wrap_future(future)
         try:
             return await asyncio.wait_for(asyncio.shield(wrapped), seconds)
+        except asyncio.CancelledError:
+            # The client has gone.
+            wrapped.add_done_callback(lambda done: done.cancelled() or done.exception())
+            cancel.cancel()
+            future.cancel()
+            raise
         except (asyncio.TimeoutError, TimeoutError):
             wrapped.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody asks for it any more
+            cancel.cancel()
             if future.cancel():
                 raise Unavailable(
                     "All compilers are busy with other grammars", hint="Try again later", retry_after=5
                 ) from None
             raise Overdue(
                 f"The grammar was not compiled within {seconds:g} seconds",
-                hint="Make the schema simpler, or try again: what is compiled is kept",
+                hint="Make the schema simpler",
                 code="compile_timeout",
             ) from None
 
     def _write(
-        self, work: Work, asked: Request | Completion, seeds: list[int | None]
+        self, work: Work, asked: Request | Completion, seeds: list[int | None], cancels: list[CancelToken]
     ) -> tuple[list[int], list[Writer]]:
         """In a thread of its own: the prompt, and a writer for each answer."""
         try:
-            plan = make_plan(self.model, asked, grammar=self.options.grammar)
+            plan = make_plan(self.model, asked, grammar=self.options.grammar, cancel=cancels[0])
         except ContextLengthError:
             raise
         except ModelError as error:
@@ -285,8 +291,9 @@ class Service:
                 self.model.tokenize,
                 logprobs=work.logprobs,
                 complete=complete,
+                cancel=cancel,
             )
-            for seed in seeds
+            for seed, cancel in zip(seeds, cancels, strict=True)
         ]
         if (matcher := writers[0].matcher) is not None:
             # The first mask of a grammar is the costliest. Made here, it holds nobody up.

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from punchcard._core import CompiledGrammar, GrammarMatcher
+from punchcard._core import CancelToken, CompiledGrammar, GrammarMatcher
 from punchcard.chat import Delta, Sampling
 from punchcard.errors import BudgetError, MatcherError
 from punchcard.sampling import Sampler
@@ -53,6 +53,7 @@ class Writer:
         logprobs: how many alternatives are told for each token; `None` for no log probabilities.
         complete: the answer is under a grammar as a whole (not text in which calls may come), and is then complete
             within ``max_new_tokens``, if any complete answer is known beforehand.
+        cancel: ends the mask that is being made, where nobody waits for the answer any more.
 
     Raises `BudgetError` if a complete answer does not fit ``max_new_tokens``.
     """
@@ -65,10 +66,12 @@ class Writer:
         *,
         logprobs: int | None = None,
         complete: bool = False,
+        cancel: CancelToken | None = None,
     ) -> None:
         self.matcher: GrammarMatcher | None = None
         if plan.grammar is not None:
-            self.matcher = _matcher(plan.grammar, sampling.max_new_tokens if complete else None)
+            self.matcher = _matcher(plan.grammar, sampling.max_new_tokens if complete else None, cancel)
+        self.cancel = cancel
         self.ends = plan.stop_token_ids
         self.finish: Finish | None = None
         self.tokens = 0
@@ -144,14 +147,14 @@ class Writer:
         return taken
 
 
-def _matcher(grammar: CompiledGrammar, budget: int | None) -> GrammarMatcher:
+def _matcher(grammar: CompiledGrammar, budget: int | None, cancel: CancelToken | None) -> GrammarMatcher:
     try:
-        return GrammarMatcher(grammar, max_rollback_tokens=0, token_budget=budget)
+        return GrammarMatcher(grammar, max_rollback_tokens=0, token_budget=budget, cancel=cancel)
     except BudgetError as error:
         if error.fields.get("minimum") is not None:
             raise
         # No complete answer is known, so none can be promised. The answer is cut off where its tokens run out.
-        return GrammarMatcher(grammar, max_rollback_tokens=0)
+        return GrammarMatcher(grammar, max_rollback_tokens=0, cancel=cancel)
 
 
 def _logprob(logits: NDArray[np.float32], token: int, alternatives: int) -> TokenLogprob:

@@ -14,7 +14,7 @@ use crate::automaton::{ConfigId, Configs};
 use crate::bytes::ByteSet;
 use crate::leaf::{Encoding, LeafId, Leaves};
 use hashbrown::HashMap;
-use punchcard_automata::{Language, Languages};
+use punchcard_automata::{Language, Languages, work};
 use punchcard_schema::object::Move;
 use punchcard_schema::{Algebra, ArrayState, Formula, ObjectState, SchemaError};
 use rustc_hash::FxBuildHasher;
@@ -310,6 +310,11 @@ impl Machine {
         self.configs.intern(readings)
     }
 
+    /// Whether it has used up a limit on what it may build.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.states() > self.limits.max_states || self.algebra.languages.check_limit().is_err()
+    }
+
     fn check_states(&self) -> Result<(), SchemaError> {
         if self.states() > self.limits.max_states {
             let hint = "Compile the schema anew for further texts, constrain free member names, or raise the limit";
@@ -380,6 +385,7 @@ impl Machine {
         // One by one, unless there are many.
         const FEW: usize = 8;
         let count = readings.len() - first;
+        work::spend(1 + count as u64)?;
         let mut places: FxMap<(Frame, StackId, TypedId), usize> = FxMap::default();
         let kind = |reading: &Reading| {
             (reading.frame.without_demands().unwrap_or(reading.frame), reading.parent, reading.noted)

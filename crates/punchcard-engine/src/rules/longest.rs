@@ -15,7 +15,7 @@ use super::nodes::{FxMap, Node, NodeId, Nodes, RuleId, fewer};
 use crate::error::CompileError;
 use hashbrown::HashMap;
 use punchcard_automata::languages::UNBOUNDED;
-use punchcard_automata::{CharSet, Language};
+use punchcard_automata::{CharSet, Language, work};
 use punchcard_grammar::GrammarError;
 use punchcard_schema::SchemaError;
 
@@ -122,6 +122,7 @@ impl Rewriting<'_> {
         let mut waiting = hashbrown::HashSet::new();
         while let Some(current) = self.open.pop() {
             waiting.remove(&current);
+            work::spend(1).map_err(SchemaError::from)?;
             self.current = current;
             self.known.clear();
             let Some((rule, state)) = current else {
@@ -201,6 +202,7 @@ impl Rewriting<'_> {
         let (mut open, mut seen, mut found) = (vec![first], hashbrown::HashSet::new(), Vec::new());
         seen.insert(first);
         while let Some((rest, own, forbidden)) = open.pop() {
+            work::spend(1)?;
             if languages.is_nullable(rest) {
                 let further = languages.difference(own, Language::EPSILON);
                 for part in [further, forbidden] {
@@ -369,6 +371,7 @@ impl Rewriting<'_> {
         ways.iter_mut().for_each(|row| row.resize(states.len(), Language::EMPTY));
         // Any number of rounds (Kleene, 1956): by way of one state more at a time.
         for via in 0..states.len() {
+            work::spend(1)?;
             let again = languages.star(ways[via][via]);
             let before = ways.clone();
             for (i, row) in ways.iter_mut().enumerate() {
@@ -417,6 +420,7 @@ impl Rewriting<'_> {
         let (mut here, mut out) = (vec![state], Vec::new());
         let mut round = 0;
         loop {
+            work::spend(1).map_err(SchemaError::from)?;
             if round >= min {
                 let before = out.len();
                 out.extend(here.iter().copied().filter(|state| !out.contains(state)).collect::<Vec<_>>());

@@ -12,7 +12,7 @@ use crate::options::{JsonOptions, Limits};
 use crate::vocabulary::Vocabulary;
 use punchcard_automata::languages::UNBOUNDED;
 use punchcard_automata::pattern::{self, Dialect, Pattern};
-use punchcard_automata::{CharSet, Language, Languages};
+use punchcard_automata::{CharSet, Language, Languages, work};
 use punchcard_grammar::error::Spot;
 use punchcard_grammar::{Expr, Grammar, GrammarError, RegexSyntax};
 
@@ -270,6 +270,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn expr(&mut self, expr: &'a Expr, scope: Option<usize>) -> Result<NodeId, CompileError> {
+        work::spend(1).map_err(|limit| CompileError::Schema(limit.into()))?;
         let language = match expr {
             Expr::Nothing => return Ok(NodeId::NOTHING),
             Expr::Text(text) if text.is_empty() => return Ok(NodeId::EMPTY),

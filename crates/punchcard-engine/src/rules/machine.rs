@@ -13,6 +13,7 @@ use crate::json::machine::MachineLimits;
 use crate::leaf::{Encoding, LeafId, Leaves};
 use crate::{json, limit_error};
 use hashbrown::HashMap;
+use punchcard_automata::work;
 use punchcard_grammar::GrammarError;
 use punchcard_schema::SchemaError;
 use rustc_hash::FxBuildHasher;
@@ -160,6 +161,15 @@ impl Machine {
 
     pub(crate) fn readings_of(&self, config: ConfigId) -> &[Reading] {
         self.configs.readings(config)
+    }
+
+    /// Whether it, or a part, has used up a limit on what it may build.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        let built = self.configs.len() + self.stacks.len();
+        built > self.limits.max_states
+            || self.stacks.is_full()
+            || self.nodes.languages.check_limit().is_err()
+            || self.parts.iter().any(json::Machine::is_exhausted)
     }
 
     /// How many states it holds.
@@ -311,6 +321,7 @@ impl Machine {
 
     /// Makes one of those readings, from the `first` on, that are at the same place.
     pub(super) fn join_from(&mut self, first: usize, readings: &mut Vec<Passing>) -> Result<(), SchemaError> {
+        work::spend(1 + (readings.len() - first) as u64)?;
         if readings.len() > first + 1 {
             readings[first..].sort_unstable();
             let mut kept = first;

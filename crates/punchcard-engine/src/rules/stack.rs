@@ -9,7 +9,7 @@ use super::nodes::{Node, NodeId, Nodes, PartId, TokensId};
 use crate::bytes::ByteSet;
 use crate::limit_error;
 use hashbrown::{HashMap, HashSet, HashTable};
-use punchcard_automata::Language;
+use punchcard_automata::{Language, work};
 use punchcard_schema::SchemaError;
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
@@ -208,6 +208,7 @@ impl Stacks {
     /// The set of some tops, in any order; those of the same node become one.
     pub(super) fn gather(&mut self, mut tops: Vec<(NodeId, StackId)>) -> StackId {
         self.work += tops.len() as u64;
+        work::count(tops.len() as u64);
         if tops.len() > 1 {
             tops.sort_unstable();
             tops.dedup();
@@ -259,6 +260,7 @@ impl Stacks {
             }
         }
         self.work += merged.len() as u64;
+        work::count(merged.len() as u64);
         let id = self.intern(&merged);
         self.unions.insert(key, id);
         id
@@ -335,6 +337,11 @@ impl Stacks {
         &self.openings[&node]
     }
 
+    /// Whether the sets take more than they may.
+    pub(crate) fn is_full(&self) -> bool {
+        self.weight > self.max_states
+    }
+
     /// The stacks below an exit.
     pub(crate) fn below(&mut self, nodes: &Nodes, id: ExitsId, exit: usize) -> Result<StackId, SchemaError> {
         let known = &self.exits[id.0 as usize].next[exit];
@@ -346,7 +353,8 @@ impl Stacks {
             let below = self.below_place(nodes, source);
             tops.extend_from_slice(self.tops(below));
             self.work += self.tops(below).len() as u64;
-            if self.weight > self.max_states {
+            work::count(self.tops(below).len() as u64);
+            if self.is_full() {
                 let hint = "Fewer rules that may be empty, one after the other, help";
                 return Err(limit_error("max_states", self.max_states, hint));
             }
