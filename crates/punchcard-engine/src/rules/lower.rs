@@ -5,6 +5,7 @@
 //! left recursion is removed ([`super::recursion`]).
 
 use super::nodes::{FxMap, NameId, NodeId, Nodes, PartId, RuleId, TokensId};
+use crate::bytes::ByteSet;
 use crate::error::CompileError;
 use crate::json;
 use crate::options::{JsonOptions, Limits};
@@ -14,6 +15,7 @@ use punchcard_automata::pattern::{self, Dialect};
 use punchcard_automata::{CharSet, Language, Languages};
 use punchcard_grammar::error::Spot;
 use punchcard_grammar::{Expr, Grammar, GrammarError, RegexSyntax};
+use punchcard_schema::SchemaError;
 
 /// What grammars become.
 #[derive(Debug)]
@@ -65,7 +67,8 @@ pub(crate) fn lower(
     // Whoever follows a text that was taken knows it to be right, and takes the longest first.
     if lowering.out.nodes.has_longest() && !names {
         let first = lowering.out.nodes.rule_count();
-        start = super::longest::rewrite(&mut lowering.out.nodes, start)?;
+        let parts = lowering.out.parts.iter_mut().map(beginnings).collect::<Result<_, _>>()?;
+        start = super::longest::rewrite(&mut lowering.out.nodes, parts, start)?;
         lowering.out.nodes.finish_pending();
         start = lowering.prune_since(first, start);
     }
@@ -499,6 +502,13 @@ impl<'a> Lowering<'a> {
         });
         Ok(self.out.nodes.token(id))
     }
+}
+
+/// The characters that a JSON value may begin with.
+fn beginnings(part: &mut json::Machine) -> Result<CharSet, SchemaError> {
+    let mut bytes = ByteSet::default();
+    part.possible_bytes(part.start(), &mut bytes)?;
+    Ok(bytes.iter().filter(u8::is_ascii).map(|byte| (u32::from(byte), u32::from(byte))).collect())
 }
 
 /// Groups of a regular expression within each other.
