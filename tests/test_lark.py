@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from punchcard import Grammar, GrammarCompiler, GrammarError, GrammarMatcher, TokenizerInfo
@@ -204,3 +206,51 @@ def test_what_cannot_make_room_for_a_lazy_terminal_is_refused(text: str, message
         Grammar.from_lark(text)
     assert str(caught.value).startswith(message)
     assert caught.value.hint
+
+
+OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("options", "accepted", "refused"),
+    [
+        ({"whitespace_flexible": False}, ['{"a":1,"b":2}'], ['{"a": 1}', '{ "a":1}']),
+        ({"whitespace_flexible": True}, ['{"a":1}', '{\n\t  "a"  : 1}'], []),
+        (
+            {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible": False},
+            ['{"a": 1, "b": 2}'],
+            ['{"a":1, "b":2}', '{"a": 1,"b": 2}', '{ "a": 1}'],
+        ),
+        ({"whitespace_pattern": ""}, ['{"a":1}'], ['{"a": 1}']),
+        ({"whitespace_pattern": r"[\x20\x0A\x0D\x09]+"}, ['{   "a":1}'], []),
+        ({"coerce_one_of": True, "json_allowed_escapes": 'nrbtf\\"u', "lenient": True}, ['{"a": 1}'], ["1"]),
+        ({}, ['{"a": 1}'], []),
+    ],
+)
+def test_options_of_inline_json(options: dict[str, object], accepted: list[str], refused: list[str]) -> None:
+    compiled = COMPILER.compile_lark("start: %json " + json.dumps({"x-guidance": options, **OBJECT}))
+    for wanted in accepted:
+        matcher = GrammarMatcher(compiled)
+        assert matcher.accept_string(wanted) and matcher.is_accepting(), wanted
+    for unwanted in refused:
+        matcher = GrammarMatcher(compiled)
+        assert not (matcher.accept_string(unwanted) and matcher.is_accepting()), unwanted
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (1, "x-guidance is no object"),
+        ({"item_separator": "\\s,"}, "item_separator"),
+        ({"item_separator": ", "}, "separators"),
+        ({"key_separator": 1}, "key_separator"),
+        ({"whitespace_pattern": "[ ]{1,8}"}, "whitespace_pattern"),
+        ({"whitespace_flexible": "no"}, "whitespace_flexible"),
+        ({"json_allowed_escapes": "nrbtf"}, "json_allowed_escapes"),
+        ({"no_such_option": True}, "no_such_option"),
+    ],
+)
+def test_options_of_inline_json_that_are_not_known_are_refused(options: object, named: str) -> None:
+    with pytest.raises(GrammarError, match="Line 1, column 14") as caught:
+        Grammar.from_lark("start: %json " + json.dumps({"x-guidance": options, **OBJECT}))
+    assert named in str(caught.value) and caught.value.hint

@@ -40,6 +40,7 @@
 //! and for the terminals that may begin beside lazy ones, which are compared in pairs.
 
 mod common;
+mod guidance;
 mod lexer;
 mod lower;
 mod parser;
