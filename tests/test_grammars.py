@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from xml.etree import ElementTree
 
 import pytest
@@ -21,6 +22,7 @@ from punchcard import (
     PunchcardError,
     TokenizerInfo,
 )
+from punchcard.notation import is_lark
 
 END = 256
 INFO = TokenizerInfo.from_vocab([bytes([i]) for i in range(256)], eos_token_ids=[END], vocab_size=257)
@@ -239,6 +241,62 @@ def test_events_go_back_with_the_matcher() -> None:
     assert fork.accept_string(": 2}") and len(fork.events()) == 4
     with pytest.raises(PunchcardError, match="tells no events"):
         GrammarMatcher(compiled).events()
+
+
+HALF = "\ud800"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Grammar.from_ebnf('root ::= "\\ud800"'),
+        lambda: Grammar.from_ebnf("root ::= [\\udfff]"),
+        lambda: Grammar.from_ebnf("root ::= #xD800"),
+        lambda: Grammar.from_ebnf(f'root ::= "x"\na ::= "{HALF}"'),
+        lambda: Grammar.from_ebnf('root ::= "x"', start=HALF),
+        lambda: Grammar.from_lark('start: "\\ud800"'),
+        lambda: Grammar.from_lark(f"start: /{HALF}/"),
+        lambda: Grammar.from_lark('start: "x"', start=HALF),
+        lambda: Grammar.from_regex(f"a{HALF}"),
+        lambda: Grammar.from_regex(re.compile(HALF)),
+        lambda: Grammar.from_text(HALF),
+        lambda: Grammar.from_text(b"x"),  # type: ignore[arg-type]
+        lambda: Grammar.from_structural_tag({"format": {"type": "const_string", "value": HALF}}),
+        lambda: Grammar.from_structural_tag({"format": {"type": "grammar", "grammar": f'root ::= "{HALF}"'}}),
+        lambda: Grammar.from_structural_tag({"format": {"type": "regex", "pattern": HALF}}),
+        lambda: Grammar.from_structural_tag(
+            {"format": {"type": "tag", "begin": HALF, "content": {"type": "any_text"}, "end": "x"}}
+        ),
+    ],
+)
+def test_halves_of_surrogate_pairs_are_refused(make: Callable[[], Grammar]) -> None:
+    with pytest.raises(GrammarError) as caught:
+        make()
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "lark"),
+    [
+        ('root = "a" | b\nb = [0-9]+\n', False),
+        ('root := "a: b"', False),
+        ('# root: "x"\nroot ::= ":"', False),
+        ('/* start: x */ number- ::= "1"', False),
+        ('[1] doc ::= "x"', False),
+        ('root[capture="x"] ::= "x"', False),
+        ('start: "::="', True),
+        ('// a ::= b\n?start.2: x\nx: "="', True),
+        ('%import common.WS\nstart: "a ::= b"', True),
+        ('list{x}: x "=" x\nstart: list{"::="}', True),
+        ('start[capture]: "="', True),
+    ],
+)
+def test_the_notation_is_told_by_the_first_rule(text: str, lark: bool) -> None:
+    assert is_lark(text) == lark
+    from punchcard.server.protocol.constraints import StructuredOutputs, structured_grammar
+
+    expected = Grammar.from_lark(text) if lark else Grammar.from_ebnf(text)
+    assert structured_grammar(StructuredOutputs(grammar=text), 10_000) == expected
 
 
 # Rules that are other rules, around in a circle: A ::= A adds no text.

@@ -166,3 +166,24 @@ def test_long_literals() -> None:
 def test_limits_may_be_as_large_as_numbers_are() -> None:
     compiler = GrammarCompiler(INFO, limits=Limits(max_automaton_states=2**64 - 1))
     assert GrammarMatcher(compiler.compile_ebnf('root ::= @and([a-z]*, @not("a"))')).accept_string("ab")
+
+
+# Repetitions of repetitions whose rounds end in different states: equal rests are written out once.
+
+
+@pytest.mark.parametrize(
+    ("text", "taken", "refused"),
+    [
+        ("root ::= (r{0,50})*\nr ::= @longest([a-z]+) | @longest([0-9]+)", "a1b2", "-"),
+        ('root ::= (r{0,50})*\nr ::= @longest([a-z]+) | @longest([0-9]+) ("(" r ")")?', "a1(b)2", "1()"),
+        ('root ::= ((r{0,50})* "x")*\nr ::= @longest([A-Z]+) | @longest([0-9]+)', "A1Axx", "A1"),
+        ("root ::= (r{2,50}){2,50}\nr ::= @longest([a-z]+) | @longest([0-9]+) | @longest([a-z][0-9])", "a1b2", "a1b"),
+        ("root ::= ((r{0,50}){0,50}){0,50}\nr ::= @longest([a-z]+) | @longest([0-9]+) | @longest([A-Z]+)", "a1B", "-"),
+    ],
+)
+def test_counted_repetitions_of_terminals_that_could_go_on(text: str, taken: str, refused: str) -> None:
+    grammar = Grammar.from_ebnf(text)
+    out = first_mask(grammar)
+    assert out.accept_string(taken) and out.is_accepting()
+    out = matcher(grammar)
+    assert not (out.accept_string(refused) and out.is_accepting())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from punchcard import Grammar, GrammarCompiler, GrammarError, GrammarMatcher, TokenizerInfo
@@ -52,6 +54,8 @@ CASES = [
     ("start: t\nt[suffix=/<[ab]>/]: /.*/", ["<a>", "a<b<b>"], ["<a><b>", "x"]),
     ('start: t\nt[stop="aa"]: /a*b?/', ["aa", "baa", "abaa"], ["aaa", "aabaa", "bbaa"]),
     # Inline JSON and grammars.
+    ('start: WS v WS\nWS: / */\nv: %json {"type": "integer"}', ["1", "  1 "], [" ", "1 1"]),
+    ('start: MINUS v\nMINUS: /-*/\nv: %json {"type": "integer"}', ["1", "-1"], ["-"]),
     ('start: "x" v ";"\nv: %json {"type": "integer", "minimum": 7}\n%ignore " "', ["x 7 ;", "x12;"], ["x6;", "x;"]),
     (
         'start: "a" %lark {\n start: "b" "c"\n %ignore "_"\n} "d"\n%ignore " "',
@@ -118,3 +122,135 @@ def test_errors_have_a_place_and_a_remedy() -> None:
     with pytest.raises(GrammarError) as caught:
         Grammar.from_lark('start: item\nitme: "a"')
     assert str(caught.value).startswith('Line 1, column 8: The rule "item" is not defined. Did you mean "itme"?')
+
+
+# What is read where a lazy terminal may begin ends before a text of that one does.
+TEXT = "TEXT: /(\\n|.)*/"
+CALL = '%json {"type": "object", "properties": {"x": {"type": "integer"}}, "additionalProperties": false}'
+LAZY_FIRST = [
+    (
+        f'start: tool* tail\ntail: TEXT\nhead[lazy]: TEXT "<tool_call>"\ntool: head {CALL} "</tool_call>"\n{TEXT}',
+        [
+            "",
+            "hi",
+            "<tool_cal",
+            'a<tool_call>{"x":1}</tool_call>b',
+            "<tool_call>{}</tool_call><tool_call>{}</tool_call>",
+        ],
+        ["<tool_call>", '<tool_call>{"x":"bad"}</tool_call>', "<tool_call>{}</tool_call>x<tool_call>y"],
+    ),
+    # Two tools with one head, and tools with a head each.
+    (
+        f'start: (foo | bar)* end\nend: TEXT\nfoo: fh "=foo>" {CALL} "</f>"\nfh[lazy]: TEXT "<f"\n'
+        f'bar: bh "=bar>" /[0-9]+/ "</f>"\nbh[lazy]: TEXT "<f"\n{TEXT}',
+        ["", "a<f=foo>{}</f>b", "<f=bar>12</f><f=foo>{}</f>", "<"],
+        ["<f", "<f=baz>", "<f=foo>1</f>", "<f=bar>1</f><f=bar>x</f>"],
+    ),
+    (
+        f'start: (a | b)* end\nend: TEXT\na: ah "1"\nah[lazy]: TEXT "<a>"\nb: bh "2"\nbh[lazy]: TEXT "<b>"\n{TEXT}',
+        ["", "x<a>1", "<b>2<a>1z"],
+        ["<a>2", "x<b><a>1", "<b>2<a>2"],
+    ),
+    # Text between calls, calls alone, a suffix, a terminal as the head, another rule for the text.
+    (
+        f'start: (tool | TEXT)*\ntool: h "1"\nh[suffix="<a>"]: TEXT\n{TEXT}',
+        ["", "x<a>1y<a>1", "<a"],
+        ["x<a>", "<a>1<a>2"],
+    ),
+    (f'start: tool+\ntool: H "1"\nH[lazy]: TEXT "<a>"\n{TEXT}', ["<a>1", "x<a>1y<a>1"], ["", "x", "<a>1x"]),
+    ('start: /(.|\\n)*/ | h "1"\nh[lazy]: /[^<]*<c>/', ["", "x<c>1", "<<c>2"], ["x<c>2", "<c>"]),
+    # The same beginning in two rules; free text before is not kept from anything.
+    (f'start: "x" tool | "x" TEXT\ntool: h "1"\nh[lazy]: TEXT "<t>"\n{TEXT}', ["x", "xa", "xa<t>1"], ["xa<t>2"]),
+    (
+        f'start: think tool* TEXT\nthink[suffix="</think>"]: TEXT\ntool: h "1"\nh[lazy]: TEXT "<t>"\n{TEXT}',
+        ["<t>2</think>", "</think>a<t>1"],
+        ["", "</think><t>2"],
+    ),
+]
+
+
+@pytest.mark.parametrize("lexer", ["dynamic", "dynamic_complete"])
+@pytest.mark.parametrize(("text", "accepted", "refused"), LAZY_FIRST)
+def test_lazy_terminals_come_first(text: str, accepted: list[str], refused: list[str], lexer: str) -> None:
+    grammar = Grammar.from_lark(text, lexer=lexer)  # type: ignore[arg-type]
+    compiled = COMPILER.compile(grammar)
+    for other in (compiled, COMPILER.compile(Grammar.from_ebnf(str(grammar)))):
+        for wanted in accepted:
+            matcher = GrammarMatcher(other)
+            assert matcher.accept_string(wanted) and matcher.is_accepting(), wanted
+        for unwanted in refused:
+            matcher = GrammarMatcher(other)
+            assert not (matcher.accept_string(unwanted) and matcher.is_accepting()), unwanted
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            f'start: tool* %json {{}}\ntool: h "1"\nh[lazy]: TEXT "<t>"\n{TEXT}',
+            "Line 3, column 1: Inline JSON may begin",
+        ),
+        (
+            f'start: tool* %lark {{\n start: "x"\n}}\ntool: h "1"\nh[lazy]: TEXT "<t>"\n{TEXT}',
+            "Line 5, column 1: A grammar in place may begin",
+        ),
+        (f'start: (h "1")* "x"\nh[lazy]: /( |a)*  /\n%ignore " "\n{TEXT}', "Line 2, column 1: Ignored text may begin"),
+        (
+            f'start: (h "1")* TEXT\nh[lazy]: /(a(?=.*x)[a-y])+x/\n{TEXT}',
+            "Line 2, column 1: This lazy terminal looks beyond",
+        ),
+    ],
+)
+def test_what_cannot_make_room_for_a_lazy_terminal_is_refused(text: str, message: str) -> None:
+    with pytest.raises(GrammarError) as caught:
+        Grammar.from_lark(text)
+    assert str(caught.value).startswith(message)
+    assert caught.value.hint
+
+
+OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("options", "accepted", "refused"),
+    [
+        ({"whitespace_flexible": False}, ['{"a":1,"b":2}'], ['{"a": 1}', '{ "a":1}']),
+        ({"whitespace_flexible": True}, ['{"a":1}', '{\n\t  "a"  : 1}'], []),
+        (
+            {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible": False},
+            ['{"a": 1, "b": 2}'],
+            ['{"a":1, "b":2}', '{"a": 1,"b": 2}', '{ "a": 1}'],
+        ),
+        ({"whitespace_pattern": ""}, ['{"a":1}'], ['{"a": 1}']),
+        ({"whitespace_pattern": r"[\x20\x0A\x0D\x09]+"}, ['{   "a":1}'], []),
+        ({"coerce_one_of": True, "json_allowed_escapes": 'nrbtf\\"u', "lenient": True}, ['{"a": 1}'], ["1"]),
+        ({}, ['{"a": 1}'], []),
+    ],
+)
+def test_options_of_inline_json(options: dict[str, object], accepted: list[str], refused: list[str]) -> None:
+    compiled = COMPILER.compile_lark("start: %json " + json.dumps({"x-guidance": options, **OBJECT}))
+    for wanted in accepted:
+        matcher = GrammarMatcher(compiled)
+        assert matcher.accept_string(wanted) and matcher.is_accepting(), wanted
+    for unwanted in refused:
+        matcher = GrammarMatcher(compiled)
+        assert not (matcher.accept_string(unwanted) and matcher.is_accepting()), unwanted
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (1, "x-guidance is no object"),
+        ({"item_separator": "\\s,"}, "item_separator"),
+        ({"item_separator": ", "}, "separators"),
+        ({"key_separator": 1}, "key_separator"),
+        ({"whitespace_pattern": "[ ]{1,8}"}, "whitespace_pattern"),
+        ({"whitespace_flexible": "no"}, "whitespace_flexible"),
+        ({"json_allowed_escapes": "nrbtf"}, "json_allowed_escapes"),
+        ({"no_such_option": True}, "no_such_option"),
+    ],
+)
+def test_options_of_inline_json_that_are_not_known_are_refused(options: object, named: str) -> None:
+    with pytest.raises(GrammarError, match="Line 1, column 14") as caught:
+        Grammar.from_lark("start: %json " + json.dumps({"x-guidance": options, **OBJECT}))
+    assert named in str(caught.value) and caught.value.hint

@@ -80,13 +80,13 @@ class Grammar:
         if isinstance(pattern, re.Pattern):
             if not isinstance(pattern.pattern, str):
                 raise GrammarError("A pattern of bytes matches no text", hint="Compile the pattern from a str")
-            _check_characters(pattern.pattern)
+            _whole(pattern.pattern, "pattern")
             known = {"i": re.I, "m": re.M, "s": re.S, "x": re.X, "a": re.A}
             flags = "".join(letter for letter, flag in known.items() if pattern.flags & flag)
             return {"regex": {"pattern": pattern.pattern, "flags": flags, "syntax": "python"}}
         if not isinstance(pattern, str):
             raise GrammarError("A regular expression is given as its text", hint="Pass a str or a re.Pattern")
-        _check_characters(pattern)
+        _whole(pattern, "pattern")
         return {"regex": {"pattern": pattern}}
 
     @classmethod
@@ -177,7 +177,7 @@ class Grammar:
         """
         from ._core import parse_ebnf
 
-        return cls._read(parse_ebnf(text, start))
+        return cls._read(parse_ebnf(_whole(text, "grammar"), start and _whole(start, "name of a rule")))
 
     @classmethod
     def from_lark(
@@ -200,7 +200,8 @@ class Grammar:
         """
         from ._core import parse_lark
 
-        return cls._read(parse_lark(text, start, lexer))
+        start = start and _whole(start, "name of a rule")
+        return cls._read(parse_lark(_whole(text, "grammar"), start, _whole(lexer, "lexer")))
 
     @classmethod
     def from_structural_tag(cls, tag: Any) -> Grammar:
@@ -211,15 +212,12 @@ class Grammar:
         """
         from .tags import structural_tag
 
-        return cls(structural_tag(tag).to_expr())
+        return cls(_whole_expr(structural_tag(tag).to_expr()))
 
     @classmethod
     def from_text(cls, text: str) -> Grammar:
         """Exactly this text."""
-        if not isinstance(text, str):
-            raise GrammarError(f"A text is a str, not {_named(text)}", hint="Decode bytes first")
-        _check_characters(text)
-        return cls({"text": text})
+        return cls({"text": _whole(text, "text")})
 
     @classmethod
     def of(cls, value: Any) -> Grammar:
@@ -350,6 +348,36 @@ class _DeepGrammar(Grammar):
         return None
 
 
+def _whole(text: str, what: str) -> str:
+    """The text, if it is made of whole characters. A `str` may hold halves of surrogate pairs, which no UTF-8 can."""
+    if not isinstance(text, str):
+        raise GrammarError(f"The {what} is given as a str, not as {type(text).__name__}", hint="Decode bytes first")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        before = text[: error.start]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        raise GrammarError(
+            f"Line {line}, column {column}: The {what} holds half of a surrogate pair, which is no character",
+            hint="Write characters beyond U+FFFF whole",
+        ) from None
+    return text
+
+
+def _whole_expr(expr: Expr) -> Expr:
+    """The expression, if all its texts are made of whole characters."""
+    try:
+        json.dumps(expr, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise GrammarError(
+            "The structural tag holds half of a surrogate pair, which is no character",
+            hint="Write characters beyond U+FFFF whole",
+        ) from None
+    except (RecursionError, TypeError, ValueError):
+        pass  # Said when it is compiled, as of every other expression.
+    return expr
+
+
 def _too_deep() -> GrammarError:
     return GrammarError("The grammar nests too deeply", hint="Name its parts as rules, or combine more of them at once")
 
@@ -369,17 +397,6 @@ def _named(value: object) -> str:
     """What a value is, for people: a function by its name, anything else by its type."""
     name = getattr(value, "__name__", None)
     return f"{type(value).__name__} {name}" if isinstance(name, str) else type(value).__name__
-
-
-def _check_characters(text: str) -> None:
-    """Refuses a text that cannot be written in UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise GrammarError(
-            f"Character {error.start + 1} is half of a surrogate pair, which is no character",
-            hint="Write characters beyond U+FFFF whole",
-        ) from None
 
 
 def _checked(expr: Expr) -> Expr:

@@ -11,7 +11,7 @@
 //! The state after an alternative of a terminal is the union over all its texts, which forbids a little more than each text
 //! alone would.
 
-use super::nodes::{FxMap, Node, NodeId, Nodes, RuleId, fewer};
+use super::nodes::{FxMap, Node, NodeId, Nodes, PartId, RuleId, fewer};
 use crate::error::CompileError;
 use hashbrown::HashMap;
 use punchcard_automata::languages::UNBOUNDED;
@@ -40,10 +40,14 @@ struct Rewriting<'a> {
     built: FxMap<(NodeId, State, State), NodeId>,
     variants: FxMap<(RuleId, State, State), RuleId>,
     loops: FxMap<(NodeId, State, State), RuleId>,
+    /// Repetitions that are written out: the same rounds are left after different first ones.
+    rounds: FxMap<(NodeId, u32, u32, State, State), NodeId>,
     /// Repetitions of terminals, by the state that they begin in: what they read, and the state behind it.
     runs: FxMap<(NodeId, State), Option<Ways>>,
     /// The characters that anything can begin with, but for repetitions of terminals.
     firsts: CharSet,
+    /// The characters that JSON values can begin with.
+    parts: Vec<CharSet>,
     /// Numbers for rules in states, and for groups of ways.
     places: FxMap<(u32, State), u32>,
     pending: Vec<Pending>,
@@ -72,8 +76,9 @@ const MOST_RUN_STATES: usize = 8;
 /// Rounds of a counted repetition that are written out.
 const MOST_ROUNDS: u32 = 100;
 
-/// Rewrites `start` and the rules that it uses. Nothing of it is left that has to be as long as it can.
-pub(crate) fn rewrite(nodes: &mut Nodes, start: NodeId) -> Result<NodeId, CompileError> {
+/// Rewrites `start` and the rules that it uses. Nothing of it is left that has to be as long as it can. `parts` are the
+/// characters that JSON values may begin with.
+pub(crate) fn rewrite(nodes: &mut Nodes, parts: Vec<CharSet>, start: NodeId) -> Result<NodeId, CompileError> {
     let edges: Vec<Vec<usize>> = (0..nodes.rule_count())
         .map(|rule| nodes.rules_in(nodes.body(RuleId(rule as u32))).into_iter().map(|rule| rule.0 as usize).collect())
         .collect();
@@ -83,7 +88,7 @@ pub(crate) fn rewrite(nodes: &mut Nodes, start: NodeId) -> Result<NodeId, Compil
             group.into_iter().for_each(|rule| recursive[rule] = true);
         }
     }
-    let firsts = firsts(nodes, start)?;
+    let firsts = firsts(nodes, &parts, start)?;
     let mut rewriting = Rewriting {
         nodes,
         terminals: HashMap::default(),
@@ -95,8 +100,10 @@ pub(crate) fn rewrite(nodes: &mut Nodes, start: NodeId) -> Result<NodeId, Compil
         built: HashMap::default(),
         variants: HashMap::default(),
         loops: HashMap::default(),
+        rounds: HashMap::default(),
         runs: HashMap::default(),
         firsts,
+        parts,
         places: HashMap::default(),
         pending: Vec::new(),
         recursive,
@@ -246,18 +253,9 @@ impl Rewriting<'_> {
     }
 
     /// Whether a JSON value could begin with a forbidden text: it is not looked into, so it may not follow then.
-    fn forbids_json(&mut self, state: State) -> Result<bool, SchemaError> {
-        if state == NONE {
-            return Ok(false);
-        }
-        let languages = &mut self.nodes.languages;
-        let transitions = languages.transitions(state);
-        for c in " \t\r\n{[\"-0123456789tfn".chars() {
-            if languages.is_viable(transitions.target(u32::from(c)))? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    fn forbids_json(&mut self, part: PartId, state: State) -> Result<bool, SchemaError> {
+        let firsts = self.parts[part.0 as usize].clone();
+        Ok(!self.is_idle(state, &firsts)?)
     }
 
     /// The states that a node can end in if it begins in `state`, sorted.
@@ -268,8 +266,8 @@ impl Rewriting<'_> {
         let mut ends = match self.nodes.get(node).clone() {
             Node::Terminal(language) => self.ends_of_terminal(language, state, false)?,
             Node::Longest(language) => self.ends_of_terminal(language, state, true)?,
-            Node::Json(_) => {
-                if self.forbids_json(state)? {
+            Node::Json(part) => {
+                if self.forbids_json(part, state)? {
                     vec![]
                 } else {
                     vec![NONE]
@@ -387,7 +385,8 @@ impl Rewriting<'_> {
             if way == Language::EMPTY {
                 continue;
             }
-            let state = if self.is_idle(state)? { NONE } else { state };
+            let firsts = self.firsts.clone();
+            let state = if self.is_idle(state, &firsts)? { NONE } else { state };
             match out.iter_mut().find(|(known, _)| *known == state) {
                 Some((_, known)) => *known = self.nodes.languages.union([*known, way]),
                 None => out.push((state, way)),
@@ -396,13 +395,11 @@ impl Rewriting<'_> {
         Ok(Some(out))
     }
 
-    /// Whether a state forbids nothing that could come.
-    fn is_idle(&mut self, state: State) -> Result<bool, SchemaError> {
+    /// Whether a state forbids nothing that begins with one of some characters.
+    fn is_idle(&mut self, state: State, firsts: &CharSet) -> Result<bool, SchemaError> {
         let transitions = self.nodes.languages.transitions(state);
         for (lo, hi, target) in transitions.over(0, 0x10_FFFF) {
-            if self.nodes.languages.is_viable(target)?
-                && !self.firsts.intersection(&CharSet::new([(lo, hi)])).is_empty()
-            {
+            if self.nodes.languages.is_viable(target)? && !firsts.intersection(&CharSet::new([(lo, hi)])).is_empty() {
                 return Ok(false);
             }
         }
@@ -547,6 +544,9 @@ impl Rewriting<'_> {
             self.pending.push(Pending::Loop(body, rule, from, to));
             return Ok(self.nodes.rule(rule));
         }
+        if let Some(&known) = self.rounds.get(&(body, min, max, from, to)) {
+            return Ok(known);
+        }
         let mut items = Vec::new();
         if min == 0 && from == to {
             items.push(NodeId::EMPTY);
@@ -559,7 +559,9 @@ impl Rewriting<'_> {
                 items.push(self.nodes.sequence(first, rest));
             }
         }
-        Ok(self.nodes.choice(items))
+        let built = self.nodes.choice(items);
+        self.rounds.insert((body, min, max, from, to), built);
+        Ok(built)
     }
 
     fn build_rule(&mut self, rule: RuleId, from: State, to: State) -> Result<NodeId, CompileError> {
@@ -627,7 +629,7 @@ fn terminals_of(nodes: &Nodes, node: NodeId) -> Option<Vec<(Language, bool)>> {
 }
 
 /// The characters that anything in a node and its rules can begin with, but for repetitions of terminals.
-fn firsts(nodes: &mut Nodes, start: NodeId) -> Result<CharSet, SchemaError> {
+fn firsts(nodes: &mut Nodes, parts: &[CharSet], start: NodeId) -> Result<CharSet, SchemaError> {
     let (mut ranges, mut open, mut seen) = (Vec::new(), vec![start], hashbrown::HashSet::new());
     while let Some(node) = open.pop() {
         if !seen.insert(node) {
@@ -642,7 +644,7 @@ fn firsts(nodes: &mut Nodes, start: NodeId) -> Result<CharSet, SchemaError> {
                     }
                 }
             }
-            Node::Json(_) => ranges.extend(" \t\r\n{[\"-0123456789tfn".chars().map(|c| (c as u32, c as u32))),
+            Node::Json(part) => ranges.extend_from_slice(parts[part.0 as usize].ranges()),
             Node::Sequence(head, tail) => open.extend([head, tail]),
             Node::Choice(items) => open.extend(items),
             Node::Repeat(body, 0, UNBOUNDED) if terminals_of(nodes, body).is_some() => {}

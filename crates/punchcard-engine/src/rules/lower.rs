@@ -6,6 +6,7 @@
 
 use super::beginnings::{self, Fork};
 use super::nodes::{FxMap, NameId, NodeId, Nodes, PartId, RuleId, TokensId};
+use crate::bytes::ByteSet;
 use crate::error::CompileError;
 use crate::json;
 use crate::options::{JsonOptions, Limits};
@@ -15,6 +16,7 @@ use punchcard_automata::pattern::{self, Dialect, Pattern};
 use punchcard_automata::{CharSet, Language, Languages, work};
 use punchcard_grammar::error::Spot;
 use punchcard_grammar::{Expr, Grammar, GrammarError, RegexSyntax};
+use punchcard_schema::SchemaError;
 
 /// What grammars become.
 #[derive(Debug)]
@@ -66,7 +68,8 @@ pub(crate) fn lower(
     // Whoever follows a text that was taken knows it to be right, and takes the longest first.
     if lowering.out.nodes.has_longest() && !names {
         let first = lowering.out.nodes.rule_count();
-        start = super::longest::rewrite(&mut lowering.out.nodes, start)?;
+        let parts = lowering.out.parts.iter_mut().map(first_characters).collect::<Result<_, _>>()?;
+        start = super::longest::rewrite(&mut lowering.out.nodes, parts, start)?;
         lowering.out.nodes.finish_pending();
         start = lowering.prune_since(first, start);
     }
@@ -537,6 +540,13 @@ const MANY_ALTERNATIVES: usize = 64;
 
 /// Forks of alternatives within each other.
 pub(super) const MOST_FORKS: usize = 64;
+
+/// The characters that a JSON value may begin with.
+fn first_characters(part: &mut json::Machine) -> Result<CharSet, SchemaError> {
+    let mut bytes = ByteSet::default();
+    part.possible_bytes(part.start(), &mut bytes)?;
+    Ok(bytes.iter().filter(u8::is_ascii).map(|byte| (u32::from(byte), u32::from(byte))).collect())
+}
 
 /// Groups of a regular expression within each other.
 const MOST_GROUPS_WITHIN_EACH_OTHER: usize = 10_000;

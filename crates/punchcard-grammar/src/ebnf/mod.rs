@@ -35,7 +35,7 @@
 //!   character; anything else is a comment. A comment that begins so needs a space: `# x1 is ...`. Before the first rule
 //!   there are only comments.
 //! * *`-` and `.`.* They belong to a name if more of the name comes right after them. So `a-b` is a name and `a - b` a
-//!   difference.
+//!   difference. A hyphen at the edge of a name belongs to it where a line begins with a rule of that name: `number- ::=`.
 //! * *`[1]` and `[wfc: ...]`* as the W3C numbers and annotates its productions are skipped where they can be nothing else.
 //!
 //! Reading takes time in proportion to the text. Groups nest at most [`MAX_NESTING`] deep.
@@ -51,7 +51,7 @@ use crate::error::GrammarError;
 use crate::expr::{Expr, Grammar, MAX_DEPTH, STACK_BYTES};
 use crate::similar::nearest;
 use punchcard_automata::CharSet;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 pub(crate) use scan::{is_name_char, name_len};
 
@@ -90,6 +90,8 @@ struct Parser<'a> {
     first_rule: Option<&'a str>,
     /// Where each rule is defined.
     defined_at: HashMap<&'a str, usize>,
+    /// Names with a hyphen at an edge.
+    hyphenated: HashSet<&'a str>,
     /// Where each rule is named first.
     used_at: HashMap<&'a str, usize>,
     /// Whether a rule of the name of one of XGrammar's functions is defined.
@@ -116,6 +118,7 @@ impl<'a> Parser<'a> {
             rules: BTreeMap::new(),
             first_rule: None,
             defined_at: HashMap::new(),
+            hyphenated: scan::hyphenated(text),
             used_at: HashMap::new(),
             shadowed: HashMap::new(),
             is_w3c: false,
@@ -290,7 +293,7 @@ impl<'a> Parser<'a> {
             match self.peek() {
                 None | Some('|' | ')' | ',' | ';') => break,
                 Some('[') if self.annotation() => {}
-                Some(c) if (is_name_char(c) || c == '[') && self.definition(self.at)?.is_some() => break,
+                Some(c) if (is_name_char(c) || matches!(c, '[' | '-')) && self.definition(self.at)?.is_some() => break,
                 Some(_) => parts.push(self.term()?),
             }
         }
@@ -314,7 +317,7 @@ impl<'a> Parser<'a> {
         let mut parts = vec![first];
         loop {
             self.skip()?;
-            if !self.eat("-") {
+            if self.hyphenated_name().is_some() || !self.eat("-") {
                 break;
             }
             self.skip()?;

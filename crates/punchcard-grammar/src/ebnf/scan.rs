@@ -2,6 +2,7 @@
 
 use super::{Parser, Result};
 use crate::error::GrammarError;
+use std::collections::HashSet;
 
 /// Whether a character can be in the name of a rule.
 pub(crate) fn is_name_char(c: char) -> bool {
@@ -24,6 +25,24 @@ pub(crate) fn name_len(text: &str) -> usize {
         }
     }
     len
+}
+
+/// How many bytes of the beginning of `text` are letters of a name and hyphens, wherever these stand.
+fn run_len(text: &str) -> usize {
+    text.find(|c: char| !is_name_char(c) && c != '-').unwrap_or(text.len())
+}
+
+/// The names with a hyphen as their first or last character, such as llama.cpp's converter of schemas makes (`number-`,
+/// `-kv`), that rules at the beginning of lines have. Anywhere else such a hyphen is a difference.
+pub(super) fn hyphenated(text: &str) -> HashSet<&str> {
+    let lines = text.lines().map(|line| line.trim_start_matches([' ', '\t']));
+    let names = lines.filter_map(|line| {
+        let (name, rest) = line.split_at(run_len(line));
+        let at_edge = name.starts_with('-') || name.ends_with('-');
+        let is_rule = at_edge && name.contains(is_name_char) && rest.trim_start().starts_with("::=");
+        is_rule.then_some(name)
+    });
+    names.collect()
 }
 
 impl<'a> Parser<'a> {
@@ -79,9 +98,15 @@ impl<'a> Parser<'a> {
     /// The name of a rule, if there is one here.
     pub(super) fn name(&mut self) -> Option<&'a str> {
         let rest = self.rest();
-        let name = &rest[..name_len(rest)];
+        let name = self.hyphenated_name().unwrap_or(&rest[..name_len(rest)]);
         self.at += name.len();
         (!name.is_empty()).then_some(name)
+    }
+
+    /// The name with a hyphen at an edge that stands here, if there is one.
+    pub(super) fn hyphenated_name(&self) -> Option<&'a str> {
+        let rest = self.rest();
+        self.hyphenated.get(&rest[..run_len(rest)]).copied()
     }
 
     /// A decimal number, if there is one here.

@@ -25,7 +25,7 @@ impl Parser<'_> {
         loop {
             let at = self.at;
             match self.next() {
-                Some('\\') if quote == Some('"') => text.push(self.escape(at, false)?),
+                Some('\\') if quote == Some('"') => text.push(self.escape(at)?),
                 Some(c) if Some(c) == quote => break,
                 None | Some('\n' | '\r') => {
                     let hint = match quote {
@@ -114,9 +114,9 @@ impl Parser<'_> {
             Some('s' | 'S') => SPACE,
             Some('"' | '\'') => {
                 self.quote_escaped_at.get_or_insert(at);
-                return Ok(Member::Char(self.escape(at, true)?));
+                return Ok(Member::Char(self.escape(at)?));
             }
-            _ => return Ok(Member::Char(self.escape(at, true)?)),
+            _ => return Ok(Member::Char(self.escape(at)?)),
         };
         let set: CharSet = ranges.iter().copied().collect();
         let negated = self.next().is_some_and(char::is_uppercase);
@@ -134,7 +134,7 @@ impl Parser<'_> {
     }
 
     /// The character that the backslash at `start`, already read, and what comes after it stand for.
-    fn escape(&mut self, start: usize, in_class: bool) -> Result<char> {
+    fn escape(&mut self, start: usize) -> Result<char> {
         let Some(c) = self.next() else {
             return self.fail(start, "A backslash at the end", "A literal one is written \\\\");
         };
@@ -148,8 +148,7 @@ impl Parser<'_> {
             'b' => '\u{8}',
             'e' => '\u{1B}',
             '0' if !self.peek().is_some_and(|c| c.is_ascii_digit()) => '\0',
-            '\\' | '"' | '\'' | '[' | ']' | '?' | '/' => c,
-            '^' | '-' | '$' | '.' | '*' | '+' | '(' | ')' | '{' | '}' | '|' | '#' | ' ' if in_class => c,
+            c if c.is_ascii_punctuation() || c == ' ' => c,
             'x' => return self.hex(start, 2, false),
             'u' => return self.hex(start, 4, true),
             'U' => return self.hex(start, 8, false),

@@ -28,6 +28,7 @@ fn expressions_of_all_notations() {
         (r#""\x00\x7f\u200b""#, r#""\x00\x7F\u200B""#),
         (r"'a\n'", r#""a\\n""#),
         (r#"'say "hi"'"#, r#""say \"hi\"""#),
+        (r#""a\-b\_\.\@\ ""#, r#""a-b_.@ ""#),
         ("\"\"", "\"\""),
         ("()", "\"\""),
         // Classes.
@@ -367,4 +368,29 @@ fn grammars_as_people_have_them() {
     let grammar = parse(xml, None).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((grammar.start, grammar.rules.len()), (Expr::Rule("Char".into()), 13));
     assert!(read(xml).contains("Comment ::= \"<!--\" (Char - \"-\" | \"-\" (Char - \"-\"))* \"-->\"\n"));
+}
+
+#[test]
+fn names_with_hyphens_at_their_edges_are_rules_where_lines_begin_with_them() {
+    let cases = [
+        ("root ::= number- \"x\"\nnumber- ::= [0-9]", "root ::= number_ \"x\"\nnumber_ ::= [0-9]\n"),
+        ("root ::= \"{\" -kv \"}\"\n-kv ::= \"a\"", "root ::= \"{\" _kv \"}\"\n_kv ::= \"a\"\n"),
+        (
+            "root ::= a--\"x\" (-b-)\n  a-- ::= \"y\"\n-b- ::= \"z\"",
+            "root ::= a__ \"x\" _b_\na__ ::= \"y\"\n_b_ ::= \"z\"\n",
+        ),
+        // Other hyphens are what they were.
+        ("root ::= a- - b\na- ::= [a-z]\nb ::= \"x\"", "root ::= a_ - b\na_ ::= [a-z]\nb ::= \"x\"\n"),
+        ("root ::= a -\"b\"\na ::= [a-z]", "root ::= a - \"b\"\na ::= [a-z]\n"),
+    ];
+    for (text, printed) in cases {
+        let grammar = parse(text, None).expect(text);
+        let sorted = |text: &str| {
+            let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(sorted(&crate::print(&grammar)), sorted(printed), "{text}");
+    }
+    assert!(parse("root ::= number- \"x\"", None).is_err());
 }

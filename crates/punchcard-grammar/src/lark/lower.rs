@@ -13,7 +13,7 @@ use crate::error::GrammarError;
 use crate::expr::{Expr, Grammar, MAX_DEPTH, RegexSyntax};
 use crate::lark::scope::{self, Body, Entry, Scope};
 use crate::lark::syntax::{Attributes, Item, Node, NodeKind};
-use crate::lark::{Lexer, special, substring};
+use crate::lark::{Lexer, guidance, priority, special, substring};
 use crate::similar::nearest;
 use punchcard_automata::pattern;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -65,6 +65,8 @@ pub(super) fn grammar(text: &str, items: &[Item], start: &str, at: usize, lexer:
         None => body,
     };
     let rules = reachable(&start, lowering.rules);
+    let (start, rules) = priority::apply(text, &scope, IGNORE, start, rules)?;
+    let rules = reachable(&start, rules);
     Ok(Grammar { start, rules })
 }
 
@@ -277,7 +279,9 @@ impl<'a> Lowering<'a> {
             }
             (NodeKind::Special(source), Context::Rule(_)) => special::token(self.text, node.at, source)?,
             (NodeKind::Json(range), Context::Rule(_)) => {
-                Expr::JsonSchema { schema: self.text[range.clone()].to_string(), options: serde_json::Map::new() }
+                let schema = self.text[range.clone()].to_string();
+                let options = guidance::options(self.text, range.start, &schema)?;
+                Expr::JsonSchema { schema, options }
             }
             (NodeKind::Nested(items), Context::Rule(_)) => {
                 Expr::Grammar(Box::new(grammar(self.text, items, "start", node.at, self.lexer)?))

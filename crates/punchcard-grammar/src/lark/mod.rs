@@ -35,13 +35,16 @@
 //!
 //! # How it goes
 //!
-//! text → `lexer` → `parser` (entries of `syntax`) → `scope` (what names stand for) → `lower` (expressions). Each is
-//! linear in the size of the text, but for templates, whose instances are limited.
+//! text → `lexer` → `parser` (entries of `syntax`) → `scope` (what names stand for) → `lower` (expressions) → `priority`
+//! (lazy terminals come first). Each is linear in the size of the text, but for templates, whose instances are limited,
+//! and for the terminals that may begin beside lazy ones, which are compared in pairs.
 
 mod common;
+mod guidance;
 mod lexer;
 mod lower;
 mod parser;
+mod priority;
 mod scope;
 mod special;
 mod substring;

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 
 from punchcard.errors import PunchcardError
 from punchcard.grammar import Grammar
+from punchcard.notation import is_lark
 from punchcard.server.errors import BadRequest, refusal
 from punchcard.server.protocol.common import Part
 
@@ -57,7 +58,7 @@ class StructuredOutputs(Part):
     json_: Schema | str | None = Field(None, alias="json")
     regex: str | None = None
     choice: Annotated[list[str], Field(min_length=1)] | None = None
-    grammar: str | None = Field(None, description="EBNF; or a Lark grammar, which has no `::=`")
+    grammar: str | None = Field(None, description="EBNF or a Lark grammar, as its first rule tells")
     lark: str | None = None
     json_object: bool | None = None
     structural_tag: str | dict[str, Any] | None = None
@@ -115,8 +116,7 @@ def structured_grammar(wanted: StructuredOutputs, limit: int, param: str = "stru
             return Grammar.union(*map(Grammar.from_text, value))
         case "structural_tag":
             return _structural_tag(value, limit, param)
-    # No grammar of Lark has `::=`, and none in EBNF is without.
-    lark = kind == "lark" or "::=" not in value
+    lark = kind == "lark" or is_lark(value)
     return _read(param, lambda: Grammar.from_lark(value) if lark else Grammar.from_ebnf(value))
 
 
