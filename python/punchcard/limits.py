@@ -24,6 +24,8 @@ class Limits:
     max_alternatives: int = 1_024
     #: Questions asked to find out whether a schema can be satisfied.
     max_search: int = 100_000
+    #: Contexts in which schemas are compiled again: what ``$dynamicRef`` may lead to, and what ``strict`` closes.
+    max_contexts: int = 100_000
     #: States of regular languages (patterns, formats, numbers, names) of one grammar.
     max_automaton_states: int = 1_000_000
     #: Steps of one search in a regular language.

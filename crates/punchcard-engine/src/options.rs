@@ -36,6 +36,7 @@ pub struct Limits {
     pub max_depth: usize,
     pub max_alternatives: usize,
     pub max_search: usize,
+    pub max_contexts: usize,
     pub max_automaton_states: usize,
     pub max_automaton_work: u64,
     pub max_states: usize,
@@ -54,6 +55,7 @@ impl Default for Limits {
             max_depth: json.max_depth,
             max_alternatives: schema.max_alternatives,
             max_search: schema.max_search,
+            max_contexts: schema.max_contexts,
             max_automaton_states: schema.max_automaton_states,
             max_automaton_work: schema.max_automaton_work,
             max_states: machine.max_states,
@@ -74,6 +76,7 @@ impl Limits {
         SchemaLimits {
             max_alternatives: self.max_alternatives,
             max_search: self.max_search,
+            max_contexts: self.max_contexts,
             max_automaton_states: self.max_automaton_states,
             max_automaton_work: self.max_automaton_work,
         }

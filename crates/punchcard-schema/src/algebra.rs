@@ -6,6 +6,7 @@ use crate::constant::Constants;
 use crate::error::{SchemaError, SchemaErrorKind};
 use crate::formula::{Formula, Formulas, FxMap, Node, Type};
 use crate::json::{Json, JsonLimits, ValueId};
+use crate::keywords::closed::{self, Scope};
 use crate::metaschemas;
 use crate::object::{ObjectSpec, ObjectState};
 use crate::options::Options;
@@ -36,7 +37,7 @@ pub struct Algebra {
     pub(crate) json: Json,
     pub(crate) registry: Registry,
     pub(crate) options: Options,
-    pub(crate) compiled: FxMap<(ValueId, u32), Formula>,
+    pub(crate) compiled: FxMap<(ValueId, Scope), Formula>,
     /// A schema that is taken to admit everything, to find out whether it is to blame.
     pub(crate) assumed: Option<ValueId>,
     /// Values of keywords that are not enforced, and why.
@@ -62,6 +63,7 @@ pub struct Algebra {
     pub(crate) search: Search,
     /// Bytes of shapes and object specs.
     pub(crate) heap: usize,
+    pub(crate) closed: closed::Memory,
 }
 
 impl Algebra {
@@ -77,7 +79,11 @@ impl Algebra {
         let build = |assumed| Self::build(schema, resources, options.clone(), json_limits, alphabet.clone(), assumed);
         let (mut algebra, formula) = build(None)?;
         if !algebra.is_satisfiable(formula)? {
-            return Err(algebra.unsatisfiable(build));
+            let root = match *algebra.formulas.node(formula) {
+                Node::Schema { at, scope } => Some((at, scope)),
+                _ => None,
+            };
+            return Err(algebra.unsatisfiable(root, build));
         }
         Ok((algebra, formula))
     }
@@ -141,6 +147,7 @@ impl Algebra {
             arrays: Default::default(),
             search: Search::default(),
             heap: 0,
+            closed: closed::Memory::default(),
         };
         let formula = algebra.compile_document(root)?;
         Ok((algebra, formula))
@@ -160,6 +167,8 @@ impl Algebra {
             + self.objects.memory_size()
             + self.arrays.memory_size()
             + self.search.memory_size()
+            + self.closed.memory_size()
+            + self.registry.scopes.memory_size()
             + self.compiled.allocation_size()
             + self.patterns.allocation_size()
             + self.flat.allocation_size()
@@ -259,7 +268,7 @@ impl Algebra {
             }
             &Node::Not(inner) => match self.formulas.node(inner) {
                 &Node::Schema { at, scope } => self.restrict_schema(f, inner, at, scope, t)?,
-                Node::One(_) => {
+                Node::One(_) | Node::OneOf(_) => {
                     let one = self.restrict(inner, t)?;
                     let none = self.formulas.not(one);
                     self.restrict(none, t)?
@@ -276,7 +285,17 @@ impl Algebra {
                 for &i in items.iter() {
                     parts.push(self.restrict(i, t)?);
                 }
-                self.exactly_one(f, parts, t)?
+                self.exactly_one(f, parts, &FxMap::default(), t)?
+            }
+            Node::OneOf(items) => {
+                let items = items.clone();
+                let (mut parts, mut inner) = (Vec::with_capacity(items.len()), FxMap::default());
+                for &(whole, part) in items.iter() {
+                    let (whole, part) = (self.restrict(whole, t)?, self.restrict(part, t)?);
+                    parts.push(whole);
+                    inner.insert(whole, part);
+                }
+                self.exactly_one(f, parts, &inner, t)?
             }
             atom => match atom.atom_type() {
                 Some(other) if other != t => Formula::FALSE,
@@ -298,7 +317,7 @@ impl Algebra {
         f: Formula,
         schema: Formula,
         at: ValueId,
-        scope: u32,
+        scope: Scope,
         t: Type,
     ) -> Result<Formula, SchemaError> {
         if let Some(open) = self.restricting.iter().position(|&entry| entry == (f, t)) {
@@ -356,6 +375,16 @@ impl Algebra {
                     (true, _) => self.formulas.and(parts),
                     (_, true) => self.formulas.or(parts),
                     _ => self.formulas.one(parts),
+                })
+            }
+            Node::OneOf(items) => {
+                let items = items.clone();
+                let wholes: Option<Vec<Formula>> = items.iter().map(|&(whole, _)| self.flat(whole)).collect();
+                let parts: Option<Vec<Formula>> = items.iter().map(|&(_, part)| self.flat(part)).collect();
+                wholes.zip(parts).map(|(wholes, parts)| {
+                    let one = self.formulas.one(wholes);
+                    let part = self.formulas.or(parts);
+                    self.formulas.and([one, part])
                 })
             }
             &Node::Schema { at, scope } => match self.compile_schema(at, scope) {

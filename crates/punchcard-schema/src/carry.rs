@@ -7,6 +7,7 @@ use crate::algebra::Algebra;
 use crate::array::ArrayState;
 use crate::constant::{Const, Constant};
 use crate::formula::{Formula, FxMap, Keys, Name, Node};
+use crate::keywords::closed::{Role, Scope};
 use crate::object::ObjectState;
 use punchcard_automata::{Copies, Language};
 
@@ -87,7 +88,19 @@ impl Algebra {
                 let names = from.formulas.order(order).iter().map(|&name| self.carry_name(from, name)).collect();
                 return self.formulas.declared(names);
             }
-            &Node::Schema { at, scope } => Node::Schema { at, scope: self.registry.carry_scope(&from.registry, scope) },
+            Node::OneOf(items) => {
+                let wholes = all(self, &items.iter().map(|&(whole, _)| whole).collect::<Vec<_>>());
+                let parts = all(self, &items.iter().map(|&(_, part)| part).collect::<Vec<_>>());
+                return self.formulas.one_of(wholes.into_iter().zip(parts).collect());
+            }
+            &Node::Schema { at, scope } => {
+                let dynamic = self.registry.scopes.carry(&from.registry.scopes, scope.dynamic);
+                let role = match scope.role {
+                    Role::Whole(list) => Role::Whole(self.carry_declared(from, list, carried)),
+                    role => role,
+                };
+                Node::Schema { at, scope: Scope { dynamic, role } }
+            }
         };
         self.formulas.intern(node)
     }

@@ -4,10 +4,13 @@
 //! embedded in one of them under an `$id`.
 
 use crate::algebra::Algebra;
+use crate::dialect::{Dialect, Dialects};
 use crate::draft::Draft;
+use crate::dynamic::Scopes;
 use crate::error::{SchemaError, SchemaErrorKind};
-use crate::formula::{Formula, FxMap, Node};
+use crate::formula::{Formula, FxMap, Node, Type};
 use crate::json::{Json, Value, ValueId};
+use crate::keywords::closed::{Closing, Role, Scope};
 use crate::keywords::{self, Keyword};
 use fluent_uri::{Uri, UriRef};
 
@@ -16,23 +19,20 @@ const DEFAULT_BASE: &str = "schema:///root.json";
 
 /// One schema resource: a document, or a part of one that has an identifier of its own.
 #[derive(Debug)]
-struct Resource {
+pub(crate) struct Resource {
     uri: String,
-    draft: Draft,
+    dialect: Dialect,
     anchors: FxMap<Box<str>, ValueId>,
     /// `$dynamicAnchor` names; `$recursiveAnchor: true` is the empty name.
-    dynamic: FxMap<Box<str>, ValueId>,
+    pub(crate) dynamic: FxMap<Box<str>, ValueId>,
 }
 
 /// All identifiers of all documents.
 #[derive(Debug)]
 pub struct Registry {
-    roots: FxMap<String, ValueId>,
-    resources: FxMap<ValueId, Resource>,
-    /// Dynamic scopes: the resources entered so far, outermost first. Scope 0 is the empty one.
-    scopes: Vec<Box<[ValueId]>>,
-    scope_ids: FxMap<Box<[ValueId]>, u32>,
-    is_dynamic: bool,
+    pub(crate) roots: FxMap<String, ValueId>,
+    pub(crate) resources: FxMap<ValueId, Resource>,
+    pub(crate) scopes: Scopes,
 }
 
 /// A keyword being compiled: where it stands.
@@ -41,8 +41,20 @@ pub(crate) struct At<'a> {
     pub schema: ValueId,
     pub keyword: &'a str,
     pub value: ValueId,
-    pub scope: u32,
+    pub scope: Scope,
     pub draft: Draft,
+    /// The part of the schema that closes the object, under `strict`, and the id of what is declared beside it.
+    pub closes: Option<(ValueId, u32)>,
+}
+
+impl At<'_> {
+    /// The context of a schema that speaks of the same value. `part` is the keyword's value, or a branch of it.
+    pub(crate) fn scope_of_part(self, part: ValueId) -> Scope {
+        match self.closes {
+            Some((closing, list)) if closing == part => Scope { role: Role::Whole(list), ..self.scope },
+            _ => self.scope.part(),
+        }
+    }
 }
 
 impl Registry {
@@ -52,34 +64,32 @@ impl Registry {
         documents: Vec<(String, ValueId)>,
         draft: Draft,
     ) -> Result<Registry, SchemaError> {
-        let mut registry = Registry {
-            roots: FxMap::default(),
-            resources: FxMap::default(),
-            scopes: vec![Box::new([])],
-            scope_ids: FxMap::default(),
-            is_dynamic: false,
-        };
-        let empty: Box<[ValueId]> = Box::new([]);
-        registry.scope_ids.insert(empty, 0);
-        let own = draft_of(json, root).unwrap_or(draft);
-        registry.add_document(json, DEFAULT_BASE, root, own);
+        let mut registry = Registry { roots: FxMap::default(), resources: FxMap::default(), scopes: Scopes::default() };
+        let dialects = Dialects::new(json, &documents, draft);
+        let own = dialects.of(json, root)?.unwrap_or(Dialect::of(draft));
+        registry.add_document(json, DEFAULT_BASE, root, own, &dialects)?;
         for (uri, document) in documents {
-            let draft = draft_of(json, document).unwrap_or(own);
-            registry.add_document(json, uri.trim_end_matches('#'), document, draft);
+            let dialect = dialects.of(json, document)?.unwrap_or(Dialect::of(own.draft));
+            registry.add_document(json, uri.trim_end_matches('#'), document, dialect, &dialects)?;
         }
         Ok(registry)
     }
 
-    fn add_document(&mut self, json: &Json, uri: &str, root: ValueId, draft: Draft) {
+    fn add_document(
+        &mut self,
+        json: &Json,
+        uri: &str,
+        root: ValueId,
+        dialect: Dialect,
+        dialects: &Dialects,
+    ) -> Result<(), SchemaError> {
         self.roots.insert(uri.to_string(), root);
-        self.resources.insert(root, Resource::new(uri, draft));
+        self.resources.insert(root, Resource::new(uri, dialect));
         // (schema, resource it belongs to)
         let mut todo = vec![(root, root)];
         while let Some((schema, mut resource)) = todo.pop() {
-            let mut draft = self.resources[&resource].draft;
-            if let Some(own) = draft_of(json, schema) {
-                draft = own;
-            }
+            let dialect = dialects.of(json, schema)?.unwrap_or(self.resources[&resource].dialect);
+            let draft = dialect.draft;
             let id = json.member(schema, draft.id_keyword()).and_then(|id| match json.get(id) {
                 Value::String(text) => Some(text.as_ref()),
                 _ => None,
@@ -95,10 +105,10 @@ impl Registry {
                     if schema == root {
                         if let Some(own) = self.resources.get_mut(&root) {
                             own.uri = uri;
-                            own.draft = draft;
+                            own.dialect = dialect;
                         }
                     } else {
-                        self.resources.insert(schema, Resource::new(&uri, draft));
+                        self.resources.insert(schema, Resource::new(&uri, dialect));
                     }
                     resource = schema;
                 }
@@ -116,10 +126,10 @@ impl Registry {
             }
             keywords::for_each_subschema(json, schema, draft, &mut |child| todo.push((child, resource)));
         }
+        Ok(())
     }
 
     fn anchor(&mut self, resource: ValueId, name: &str, schema: ValueId, dynamic: bool) {
-        self.is_dynamic |= dynamic;
         if let Some(resource) = self.resources.get_mut(&resource) {
             resource.anchors.entry(name.into()).or_insert(schema);
             if dynamic {
@@ -129,7 +139,7 @@ impl Registry {
     }
 
     /// The resource that a place belongs to: the nearest one above.
-    fn resource_of(&self, json: &Json, at: ValueId) -> ValueId {
+    pub(crate) fn resource_of(&self, json: &Json, at: ValueId) -> ValueId {
         let mut at = at;
         while !self.resources.contains_key(&at) {
             match json.parent(at) {
@@ -140,46 +150,18 @@ impl Registry {
         at
     }
 
+    pub(crate) fn dialect_at(&self, json: &Json, at: ValueId) -> Dialect {
+        self.resources.get(&self.resource_of(json, at)).map_or(Dialect::of(Draft::V2020), |r| r.dialect)
+    }
+
     pub(crate) fn draft_at(&self, json: &Json, at: ValueId) -> Draft {
-        self.resources.get(&self.resource_of(json, at)).map_or(Draft::V2020, |r| r.draft)
-    }
-
-    /// A scope of another registry of the same documents.
-    pub(crate) fn carry_scope(&mut self, from: &Registry, scope: u32) -> u32 {
-        from.scopes[scope as usize].iter().fold(0, |scope, &resource| self.enter(scope, resource))
-    }
-
-    /// The scope inside `resource`, entered from `scope`.
-    fn enter(&mut self, scope: u32, resource: ValueId) -> u32 {
-        // Without dynamic anchors nothing depends on the scope, and all schemas are shared.
-        if !self.is_dynamic {
-            return 0;
-        }
-        let list = &self.scopes[scope as usize];
-        if list.contains(&resource) {
-            return scope;
-        }
-        let list: Box<[ValueId]> = list.iter().copied().chain([resource]).collect();
-        if let Some(&id) = self.scope_ids.get(&list) {
-            return id;
-        }
-        let id = self.scopes.len() as u32;
-        self.scopes.push(list.clone());
-        self.scope_ids.insert(list, id);
-        id
+        self.dialect_at(json, at).draft
     }
 }
 
 impl Resource {
-    fn new(uri: &str, draft: Draft) -> Resource {
-        Resource { uri: uri.to_string(), draft, anchors: FxMap::default(), dynamic: FxMap::default() }
-    }
-}
-
-fn draft_of(json: &Json, schema: ValueId) -> Option<Draft> {
-    match json.member(schema, "$schema").map(|v| json.get(v)) {
-        Some(Value::String(uri)) => Draft::from_name(uri),
-        _ => None,
+    fn new(uri: &str, dialect: Dialect) -> Resource {
+        Resource { uri: uri.to_string(), dialect, anchors: FxMap::default(), dynamic: FxMap::default() }
     }
 }
 
@@ -228,7 +210,9 @@ fn is_comment(keyword: &str) -> bool {
 impl Algebra {
     /// Compiles the root and every schema that can be reached from it, so that faults are found at once.
     pub(crate) fn compile_document(&mut self, root: ValueId) -> Result<Formula, SchemaError> {
-        let scope = self.registry.enter(0, root);
+        let role = if self.options.strict { Role::Whole(0) } else { Role::Asked };
+        self.find_dynamic_names();
+        let scope = Scope { dynamic: self.scope_within(0, root), role };
         let formula = self.formulas.intern(Node::Schema { at: root, scope });
         let mut todo = vec![(root, scope)];
         while let Some((at, scope)) = todo.pop() {
@@ -243,11 +227,51 @@ impl Algebra {
                 }
             }
         }
+        self.check_circles()?;
         Ok(formula)
     }
 
+    /// Refuses schemas that refer to their own negation. It shows when such a schema is restricted to a type; so that is
+    /// done with all that come back to themselves without a member or an item between.
+    fn check_circles(&mut self) -> Result<(), SchemaError> {
+        let mut waits_for: FxMap<Formula, usize> = FxMap::default();
+        let mut leads_back: FxMap<Formula, Vec<Formula>> = FxMap::default();
+        let mut done = Vec::new();
+        for (&(at, scope), &body) in &self.compiled {
+            let Some(schema) = self.formulas.known(&Node::Schema { at, scope }) else { continue };
+            let next = self.formulas.schemas_of(body);
+            if next.is_empty() {
+                done.push(schema);
+            }
+            waits_for.insert(schema, next.len());
+            next.into_iter().for_each(|next| leads_back.entry(next).or_default().push(schema));
+        }
+        while let Some(schema) = done.pop() {
+            waits_for.remove(&schema);
+            for before in leads_back.remove(&schema).unwrap_or_default() {
+                if let Some(count) = waits_for.get_mut(&before) {
+                    *count -= 1;
+                    if *count == 0 {
+                        done.push(before);
+                    }
+                }
+            }
+        }
+        let mut circles: Vec<Formula> = waits_for.into_keys().collect();
+        circles.sort_unstable();
+        for schema in circles {
+            for t in Type::ALL {
+                match self.restrict(schema, t) {
+                    Err(error) if error.kind == SchemaErrorKind::Invalid => return Err(error),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The formula of the schema at a place, built once.
-    pub(crate) fn compile_schema(&mut self, schema: ValueId, scope: u32) -> Result<Formula, SchemaError> {
+    pub(crate) fn compile_schema(&mut self, schema: ValueId, scope: Scope) -> Result<Formula, SchemaError> {
         if let Some(&known) = self.compiled.get(&(schema, scope)) {
             return Ok(known);
         }
@@ -255,33 +279,10 @@ impl Algebra {
             Value::Bool(true) => Formula::TRUE,
             Value::Bool(false) => Formula::FALSE,
             _ if self.assumed == Some(schema) => Formula::TRUE,
-            Value::Object(members) => {
-                let members = members.clone();
-                let draft = self.registry.draft_at(&self.json, schema);
-                let reference_only = draft <= Draft::V7 && members.iter().any(|(name, _)| &**name == "$ref");
-                let mut parts = Vec::new();
-                for (keyword, value) in members.iter() {
-                    if reference_only && &**keyword != "$ref" {
-                        continue;
-                    }
-                    let at = At { schema, keyword, value: *value, scope, draft };
-                    match keywords::lookup(keyword, draft) {
-                        Keyword::Assert(compile) => match compile(self, at) {
-                            Ok(part) => parts.push(part),
-                            Err(error) if self.leaves_out(&error) => self.left_out.push((*value, error)),
-                            Err(error) => return Err(error),
-                        },
-                        Keyword::Annotation => {}
-                    }
-                }
-                if self.options.strict && !reference_only {
-                    let closed = keywords::object::closed_by_strictness(self, schema)?;
-                    parts.push(closed);
-                }
-                if !reference_only {
-                    parts.push(self.order_across(schema));
-                }
-                self.formulas.and(parts)
+            Value::Object(_) => {
+                let parts = self.compile_keywords(schema, scope)?;
+                let order = self.order_across(schema);
+                self.formulas.and(parts.into_iter().map(|(_, part)| part).chain([order]))
             }
             _ => {
                 let pointer = self.json.pointer(schema);
@@ -294,8 +295,42 @@ impl Algebra {
                 });
             }
         };
+        self.note_context(schema, scope)?;
         self.compiled.insert((schema, scope), formula);
         Ok(formula)
+    }
+
+    /// The formulas of the keywords of a schema, and what closes it under `strict`, which has no keyword.
+    pub(crate) fn compile_keywords(
+        &mut self,
+        schema: ValueId,
+        scope: Scope,
+    ) -> Result<Vec<(Option<ValueId>, Formula)>, SchemaError> {
+        let Value::Object(members) = self.json.get(schema) else { return Ok(Vec::new()) };
+        let members = members.clone();
+        let dialect = self.registry.dialect_at(&self.json, schema);
+        let draft = dialect.draft;
+        let mut parts = Vec::with_capacity(members.len());
+        let mut closes = None;
+        if let Role::Whole(list) = scope.role {
+            match self.closing(schema, scope.dynamic, list)? {
+                Closing::Here(formula) => parts.push((None, formula)),
+                Closing::Within(part, list) => closes = Some((part, list)),
+            }
+        }
+        let reference_only = self.hides_siblings(schema, draft);
+        for (keyword, value) in members.iter().filter(|(name, _)| !reference_only || &**name == "$ref") {
+            let at = At { schema, keyword, value: *value, scope, draft, closes };
+            match keywords::lookup(keyword, dialect) {
+                Keyword::Assert(compile) => match compile(self, at) {
+                    Ok(part) => parts.push((Some(*value), part)),
+                    Err(error) if self.leaves_out(&error) => self.left_out.push((*value, error)),
+                    Err(error) => return Err(error),
+                },
+                Keyword::Annotation => {}
+            }
+        }
+        Ok(parts)
     }
 
     fn leaves_out(&self, error: &SchemaError) -> bool {
@@ -303,7 +338,7 @@ impl Algebra {
     }
 
     /// The formula that stands for a subschema.
-    pub(crate) fn subschema(&mut self, schema: ValueId, scope: u32) -> Formula {
+    pub(crate) fn subschema(&mut self, schema: ValueId, scope: Scope) -> Formula {
         let (mut schema, mut scope) = (schema, scope);
         // Schemas that say the same should be the same formula: what a lone reference leads to, and the bare types.
         for _ in 0..MOST_LONE_REFERENCES {
@@ -316,31 +351,36 @@ impl Algebra {
             let mut asserting = members.iter().filter(|(name, _)| !is_comment(name));
             let Some((name, value)) = asserting.next().cloned() else { return Formula::TRUE };
             let alone = asserting.next().is_none();
-            scope = self.scope_within(scope, schema);
+            scope = self.scope_in(scope, schema);
             match (&*name, self.json.get(value)) {
-                ("$ref", Value::String(text)) if alone => {
+                ("$ref", Value::String(_)) if alone => {
                     let draft = self.registry.draft_at(&self.json, schema);
-                    let at = At { schema, keyword: "$ref", value, scope, draft };
-                    match self.resolve_reference(at, text) {
+                    let at = At { schema, keyword: "$ref", value, scope, draft, closes: None };
+                    match self.target_of(at) {
                         Ok(target) => schema = target,
                         // It is reported when the schema is compiled.
                         Err(_) => break,
                     }
                 }
-                ("type", _) if alone => match self.compile_schema(schema, scope) {
+                ("type", _) if alone => match self.compile_schema(schema, scope.asked()) {
                     Ok(formula) => return formula,
                     Err(_) => break,
                 },
                 _ => break,
             }
         }
+        let scope = self.scope_in(scope, schema);
         self.formulas.intern(Node::Schema { at: schema, scope })
     }
 
-    /// The dynamic scope inside a schema that is entered from `scope`.
-    pub(crate) fn scope_within(&mut self, scope: u32, schema: ValueId) -> u32 {
-        let resource = self.registry.resource_of(&self.json, schema);
-        self.registry.enter(scope, resource)
+    /// The same context inside a schema.
+    pub(crate) fn scope_in(&mut self, scope: Scope, schema: ValueId) -> Scope {
+        Scope { dynamic: self.scope_within(scope.dynamic, schema), ..scope }
+    }
+
+    /// Whether a reference hides all that stands beside it.
+    pub(crate) fn hides_siblings(&self, schema: ValueId, draft: Draft) -> bool {
+        draft <= Draft::V7 && self.json.member(schema, "$ref").is_some()
     }
 
     /// The place that a reference leads to.
@@ -417,10 +457,7 @@ impl Algebra {
         if !is_dynamic {
             return Ok(target);
         }
-        let outer = self.registry.scopes[at.scope as usize]
-            .iter()
-            .find_map(|r| self.registry.resources.get(r).and_then(|r| r.dynamic.get(anchor)).copied());
-        Ok(outer.unwrap_or(target))
+        Ok(self.registry.scopes.outermost(at.scope.dynamic, anchor).unwrap_or(target))
     }
 
     fn reference_error(&self, at: At, message: String, hint: &str) -> SchemaError {

@@ -33,11 +33,18 @@ type Parts = FxMap<Part, Formula>;
 type Tags = FxMap<Part, Vec<Const>>;
 
 impl Algebra {
-    /// Exactly one of formulas that are restricted to type `t`; `one` is the formula they come from.
-    pub(crate) fn exactly_one(&mut self, one: Formula, parts: Vec<Formula>, t: Type) -> Result<Formula, SchemaError> {
+    /// Exactly one of formulas that are restricted to type `t`; `one` is the formula they come from. Of those in `inner` only
+    /// that part is taken where they hold alone; it is about what is within arrays and objects.
+    pub(crate) fn exactly_one(
+        &mut self,
+        one: Formula,
+        parts: Vec<Formula>,
+        inner: &FxMap<Formula, Formula>,
+        t: Type,
+    ) -> Result<Formula, SchemaError> {
         let parts: Vec<Formula> = parts.into_iter().filter(|&p| p != Formula::FALSE).collect();
         if parts.len() < 2 {
-            return Ok(parts.first().copied().unwrap_or(Formula::FALSE));
+            return Ok(parts.first().map_or(Formula::FALSE, |part| *inner.get(part).unwrap_or(part)));
         }
         if parts.len() >= MANY {
             match t {
@@ -45,12 +52,13 @@ impl Algebra {
                 Type::Number => return Ok(self.one_number(parts)),
                 _ => {}
             }
-            if let Some(lists) = parts.iter().map(|&part| self.constants_listed(part)).collect::<Option<Vec<_>>>() {
+            let lists = || parts.iter().map(|&part| self.constants_listed(part)).collect::<Option<Vec<_>>>();
+            if let Some(lists) = inner.is_empty().then(lists).flatten() {
                 let once = once(lists.into_iter().flatten().copied());
                 return Ok(self.formulas.among(t, once));
             }
         }
-        self.one_by_comparison(one, &parts, t)
+        self.one_by_comparison(one, &parts, inner, t)
     }
 
     fn constants_listed(&self, f: Formula) -> Option<&[Const]> {
@@ -114,7 +122,13 @@ impl Algebra {
     }
 
     /// Each alternative, and none of those that it overlaps with.
-    fn one_by_comparison(&mut self, one: Formula, parts: &[Formula], t: Type) -> Result<Formula, SchemaError> {
+    fn one_by_comparison(
+        &mut self,
+        one: Formula,
+        parts: &[Formula],
+        inner: &FxMap<Formula, Formula>,
+        t: Type,
+    ) -> Result<Formula, SchemaError> {
         // What an alternative says twice it says of no value.
         let mut counts: FxMap<Formula, usize> = FxMap::default();
         parts.iter().for_each(|&part| *counts.entry(part).or_default() += 1);
@@ -132,7 +146,7 @@ impl Algebra {
             if counts[&part] > 1 {
                 continue;
             }
-            let mut all = vec![part];
+            let mut all = vec![*inner.get(&part).unwrap_or(&part)];
             for other in others {
                 let other = self.formulas.not(other);
                 all.push(self.restrict(other, t)?);

@@ -7,6 +7,7 @@
 
 use crate::constant::Const;
 use crate::json::ValueId;
+use crate::keywords::closed::Scope;
 use hashbrown::HashMap;
 use punchcard_automata::{Decimal, Language};
 use rustc_hash::FxBuildHasher;
@@ -108,7 +109,9 @@ pub(crate) enum Node {
     Or(Box<[Formula]>),
     /// Exactly one of several; resolved when it is restricted to a type, where most alternatives fall away.
     One(Box<[Formula]>),
-    /// Of an atom, a schema or `One`.
+    /// Exactly one of several holds, and so does what stands beside it, which is a part of it.
+    OneOf(Box<[(Formula, Formula)]>),
+    /// Of an atom, a schema, `One` or `OneOf`.
     Not(Formula),
     Types(Types),
     /// A string in the language.
@@ -134,10 +137,10 @@ pub(crate) enum Node {
     Repeats(Box<[Const]>),
     /// True of every object; remembers the order in which a schema declares its properties.
     Declared(u32),
-    /// A schema at a place in a document; `scope` is the id of the dynamic scope in which it was reached.
+    /// A schema at a place in a document; `scope` says in which context it was reached.
     Schema {
         at: ValueId,
-        scope: u32,
+        scope: Scope,
     },
 }
 
@@ -251,6 +254,32 @@ impl Formulas {
         self.ids.insert(node.clone(), id);
         self.nodes.push(node);
         id
+    }
+
+    /// The formula of a node, if there is one.
+    pub(crate) fn known(&self, node: &Node) -> Option<Formula> {
+        self.ids.get(node).copied()
+    }
+
+    /// The schemas of a formula that speak of the same value; each once.
+    pub(crate) fn schemas_of(&self, f: Formula) -> Vec<Formula> {
+        let (mut schemas, mut todo, mut seen) = (Vec::new(), vec![f], FxMap::default());
+        while let Some(f) = todo.pop() {
+            match self.node(f) {
+                Node::Schema { .. } => schemas.push(f),
+                &Node::Not(inner) => todo.push(inner),
+                Node::And(items) | Node::Or(items) | Node::One(items) if seen.insert(f, ()).is_none() => {
+                    todo.extend_from_slice(items);
+                }
+                Node::OneOf(items) if seen.insert(f, ()).is_none() => {
+                    todo.extend(items.iter().flat_map(|&(whole, part)| [whole, part]));
+                }
+                _ => {}
+            }
+        }
+        schemas.sort_unstable();
+        schemas.dedup();
+        schemas
     }
 
     /// Whether the residual of an object or array holds if no member or item is left to come.
@@ -505,6 +534,23 @@ impl Formulas {
                 self.and(none)
             }
             _ => Formula::FALSE,
+        }
+    }
+
+    /// Values in exactly one of the formulas, and in what stands beside it, which is a part of it.
+    pub(crate) fn one_of(&mut self, items: Vec<(Formula, Formula)>) -> Formula {
+        if items.iter().any(|&(whole, part)| whole == Formula::TRUE && part != Formula::TRUE) {
+            let one = self.one(items.iter().map(|&(whole, _)| whole).collect());
+            let part = self.or(items.into_iter().map(|(_, part)| part));
+            return self.and([one, part]);
+        }
+        if items.iter().all(|&(whole, part)| whole == part) {
+            return self.one(items.into_iter().map(|(whole, _)| whole).collect());
+        }
+        let items: Vec<_> = items.into_iter().filter(|&(whole, _)| whole != Formula::FALSE).collect();
+        match items.as_slice() {
+            [(_, part)] => *part,
+            _ => self.intern(Node::OneOf(items.into())),
         }
     }
 

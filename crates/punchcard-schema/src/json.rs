@@ -112,6 +112,14 @@ impl Json {
         }
     }
 
+    /// The text of a string.
+    pub fn text(&self, id: ValueId) -> Option<&str> {
+        match self.get(id) {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The array or object that holds the value.
     pub fn parent(&self, id: ValueId) -> Option<ValueId> {
         self.places[id.0 as usize].parent

@@ -27,6 +27,8 @@ pub struct SchemaLimits {
     pub max_alternatives: usize,
     /// States visited while it is decided whether a schema can be satisfied.
     pub max_search: usize,
+    /// Contexts in which schemas are compiled again: bindings of `$dynamicRef`, and parts of what `strict` closes.
+    pub max_contexts: usize,
     /// States of regular languages.
     pub max_automaton_states: usize,
     /// Steps of one search in regular languages.
@@ -38,6 +40,7 @@ impl Default for SchemaLimits {
         SchemaLimits {
             max_alternatives: 1_024,
             max_search: 100_000,
+            max_contexts: 100_000,
             max_automaton_states: 1_000_000,
             max_automaton_work: 5_000_000,
         }

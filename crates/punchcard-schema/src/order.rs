@@ -8,6 +8,7 @@ use crate::algebra::Algebra;
 use crate::compile::At;
 use crate::formula::{Formula, FxMap, Name, Type};
 use crate::json::{Value, ValueId};
+use crate::keywords::closed::{Role, Scope};
 
 /// More names than this are not put in order across schemas.
 const MOST_NAMES: usize = 4_096;
@@ -46,9 +47,10 @@ impl Algebra {
                 }
                 ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => schemas.to_vec(),
                 ("if" | "then" | "else", _) => vec![*value],
-                ("$ref", Value::String(text)) => {
-                    let at = At { schema, keyword: "$ref", value: *value, scope: 0, draft };
-                    self.resolve_reference(at, text).into_iter().collect()
+                ("$ref", Value::String(_)) => {
+                    let scope = Scope { dynamic: 0, role: Role::Asked };
+                    let at = At { schema, keyword: "$ref", value: *value, scope, draft, closes: None };
+                    self.target_of(at).into_iter().collect()
                 }
                 _ => continue,
             };

@@ -96,12 +96,16 @@ impl Algebra {
 
     fn describe_schema(&self, schema: ValueId, entries: &mut Vec<(Vec<u32>, ReportEntry)>) {
         let Value::Object(members) = self.json.get(schema) else { return };
-        let draft = self.registry.draft_at(&self.json, schema);
-        let reference_only = draft <= Draft::V7 && members.iter().any(|(name, _)| &**name == "$ref");
+        let dialect = self.registry.dialect_at(&self.json, schema);
+        let draft = dialect.draft;
+        let reference_only = self.hides_siblings(schema, draft);
         for (keyword, value) in members {
-            let (status, became) = match lookup(keyword, draft) {
+            let (status, became) = match lookup(keyword, dialect) {
                 _ if reference_only && &**keyword != "$ref" => {
                     (Status::Annotation, "this draft ignores what stands beside $ref".to_string())
+                }
+                _ if !dialect.has(keyword) => {
+                    (Status::Annotation, "the metaschema does not list its vocabulary".to_string())
                 }
                 Keyword::Annotation => (Status::Annotation, self.describe_annotation(keyword)),
                 Keyword::Assert(_) => match self.left_out.iter().find(|(at, _)| at == value) {

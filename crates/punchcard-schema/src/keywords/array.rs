@@ -14,6 +14,17 @@ impl Algebra {
         self.formulas.not(some)
     }
 
+    /// Arrays with so many items in `value`, or more; `None` is more than any array has.
+    fn at_least(&mut self, value: Formula, count: Option<u32>) -> Formula {
+        count.map_or(Formula::FALSE, |count| self.formulas.item(0, NO_END, value, count))
+    }
+
+    /// Arrays with no more than so many items in `value`.
+    fn at_most(&mut self, value: Formula, count: Option<u32>) -> Formula {
+        let more = self.at_least(value, count.map(|count| count + 1));
+        self.formulas.not(more)
+    }
+
     fn if_array(&mut self, parts: Vec<Formula>) -> Formula {
         let all = self.formulas.and(parts);
         self.formulas.if_type(Type::Array, all)
@@ -23,14 +34,14 @@ impl Algebra {
     fn tuple(&mut self, at: At, schemas: Vec<ValueId>) -> Formula {
         let mut parts = Vec::with_capacity(schemas.len());
         for (i, schema) in schemas.into_iter().enumerate() {
-            let value = self.subschema(schema, at.scope);
+            let value = self.subschema(schema, at.scope.child());
             parts.push(self.every_item(i as u32, i as u32 + 1, value));
         }
         self.if_array(parts)
     }
 
     fn rest_of_items(&mut self, at: At, from: u32) -> Formula {
-        let value = self.subschema(at.value, at.scope);
+        let value = self.subschema(at.value, at.scope.child());
         let every = self.every_item(from, NO_END, value);
         self.if_array(vec![every])
     }
@@ -70,32 +81,27 @@ pub(crate) fn additional_items(a: &mut Algebra, at: At) -> Result<Formula, Schem
 }
 
 pub(crate) fn contains(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    let value = a.subschema(at.value, at.scope);
-    let bound = |a: &Algebra, keyword: &'static str| -> Result<Option<u32>, SchemaError> {
-        match a.json.member(at.schema, keyword).filter(|_| at.draft >= Draft::V2019) {
-            Some(value) => a.count(At { keyword, value, ..at }).map(Some),
-            None => Ok(None),
-        }
+    let value = a.subschema(at.value, at.scope.asked());
+    let bound = |a: &Algebra, keyword: &'static str, or: Option<u32>| match a
+        .json
+        .member(at.schema, keyword)
+        .filter(|_| at.draft >= Draft::V2019)
+    {
+        Some(value) => a.count(At { keyword, value, ..at }),
+        None => Ok(or),
     };
-    let (least, most) = (bound(a, "minContains")?.unwrap_or(1), bound(a, "maxContains")?);
-    let mut parts = vec![a.formulas.item(0, NO_END, value, least)];
-    if let Some(most) = most {
-        let more = a.formulas.item(0, NO_END, value, most + 1);
-        parts.push(a.formulas.not(more));
-    }
+    let (least, most) = (bound(a, "minContains", Some(1))?, bound(a, "maxContains", None)?);
+    let parts = vec![a.at_least(value, least), a.at_most(value, most)];
     Ok(a.if_array(parts))
 }
 
 pub(crate) fn min_items(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    let count = a.count(at)?;
-    let least = a.formulas.item(0, NO_END, Formula::TRUE, count);
+    let least = a.at_least(Formula::TRUE, a.count(at)?);
     Ok(a.if_array(vec![least]))
 }
 
 pub(crate) fn max_items(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    let count = a.count(at)?;
-    let more = a.formulas.item(0, NO_END, Formula::TRUE, count + 1);
-    let most = a.formulas.not(more);
+    let most = a.at_most(Formula::TRUE, a.count(at)?);
     Ok(a.if_array(vec![most]))
 }
 

@@ -10,8 +10,10 @@
 //! | `logic` | allOf, anyOf, oneOf, not, if, then, else |
 //! | `reference` | $ref, $dynamicRef, $recursiveRef |
 //! | `unevaluated` | unevaluatedProperties, unevaluatedItems |
+//! | `closed` | the option `strict` |
 
 pub(crate) mod array;
+pub(crate) mod closed;
 pub(crate) mod logic;
 pub(crate) mod number;
 pub(crate) mod object;
@@ -22,6 +24,7 @@ pub(crate) mod unevaluated;
 
 use crate::algebra::Algebra;
 use crate::compile::At;
+use crate::dialect::Dialect;
 use crate::draft::Draft;
 use crate::error::SchemaError;
 use crate::formula::Formula;
@@ -34,10 +37,14 @@ pub(crate) enum Keyword {
     Annotation,
 }
 
-/// The meaning of a keyword under a draft.
-pub(crate) fn lookup(name: &str, draft: Draft) -> Keyword {
+/// The meaning of a keyword in a dialect.
+pub(crate) fn lookup(name: &str, dialect: Dialect) -> Keyword {
     use Draft::{V6, V7, V2019, V2020};
     use Keyword::{Annotation, Assert};
+    let draft = dialect.draft;
+    if !dialect.has(name) {
+        return Annotation;
+    }
     match name {
         "type" => Assert(types::types),
         "enum" => Assert(types::enumeration),
@@ -74,8 +81,8 @@ pub(crate) fn lookup(name: &str, draft: Draft) -> Keyword {
         "not" => Assert(logic::not),
         "if" if draft >= V7 => Assert(logic::if_then_else),
         "$ref" => Assert(reference::reference),
-        "$dynamicRef" if draft >= V2020 => Assert(reference::dynamic_reference),
-        "$recursiveRef" if draft == V2019 => Assert(reference::recursive_reference),
+        "$dynamicRef" if draft >= V2020 => Assert(reference::reference),
+        "$recursiveRef" if draft == V2019 => Assert(reference::reference),
         "unevaluatedProperties" if draft >= V2019 => Assert(unevaluated::properties),
         "unevaluatedItems" if draft >= V2019 => Assert(unevaluated::items),
         _ => Annotation,
@@ -117,12 +124,16 @@ pub(crate) fn for_each_subschema(json: &Json, schema: ValueId, draft: Draft, vis
     }
 }
 
+/// Counts above this are beyond any document.
+const MOST: u32 = 1 << 30;
+
 impl Algebra {
-    /// A whole number that is not negative, also spelled `2.0`.
-    fn count(&self, at: At) -> Result<u32, SchemaError> {
+    /// A whole number that is not negative, also spelled `2.0`. `None` if no document that fits into memory has so many
+    /// of anything: as a lower bound nothing fulfils it, as an upper bound everything does.
+    fn count(&self, at: At) -> Result<Option<u32>, SchemaError> {
         match self.json.get(at.value) {
             Value::Number(n) if n.is_integer() && !n.is_negative() => {
-                Ok(u32::try_from(&n.scaled(0)).unwrap_or(u32::MAX - 1).min(u32::MAX - 1))
+                Ok(u32::try_from(&n.scaled(0)).ok().filter(|&count| count <= MOST))
             }
             _ => Err(self.invalid(at, "a whole number that is not negative")),
         }

@@ -34,7 +34,7 @@ pub(crate) fn properties(a: &mut Algebra, at: At) -> Result<Formula, SchemaError
     let mut names: Vec<Name> = Vec::with_capacity(members.len());
     let mut parts = Vec::with_capacity(members.len() + 1);
     for (name, schema) in members {
-        let value = a.subschema(schema, at.scope);
+        let value = a.subschema(schema, at.scope.child());
         let name = a.formulas.name(&name);
         names.push(name);
         parts.push(a.every_member(Keys::One(name), value));
@@ -48,7 +48,7 @@ pub(crate) fn pattern_properties(a: &mut Algebra, at: At) -> Result<Formula, Sch
     let mut parts = Vec::with_capacity(members.len());
     for (pattern, schema) in members {
         let names = a.pattern_language(at, &pattern)?;
-        let value = a.subschema(schema, at.scope);
+        let value = a.subschema(schema, at.scope.child());
         parts.push(a.every_member(Keys::In(names), value));
     }
     Ok(a.if_object(parts))
@@ -72,27 +72,13 @@ pub(crate) fn additional_names(a: &mut Algebra, schema: ValueId, at: At) -> Resu
 
 pub(crate) fn additional_properties(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
     let names = additional_names(a, at.schema, at)?;
-    let value = a.subschema(at.value, at.scope);
+    let value = a.subschema(at.value, at.scope.child());
     let every = a.every_member(Keys::In(names), value);
     Ok(a.if_object(vec![every]))
 }
 
-/// Under `strict`, an object that declares properties and does not say what else it admits admits nothing else.
-pub(crate) fn closed_by_strictness(a: &mut Algebra, schema: ValueId) -> Result<Formula, SchemaError> {
-    let says = |keyword| a.json.member(schema, keyword);
-    let Some(properties) = says("properties") else { return Ok(Formula::TRUE) };
-    if says("additionalProperties").is_some() || says("unevaluatedProperties").is_some() {
-        return Ok(Formula::TRUE);
-    }
-    let draft = a.registry.draft_at(&a.json, schema);
-    let at = At { schema, keyword: "properties", value: properties, scope: 0, draft };
-    let names = additional_names(a, schema, at)?;
-    let every = a.every_member(Keys::In(names), Formula::FALSE);
-    Ok(a.if_object(vec![every]))
-}
-
 pub(crate) fn property_names(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    let schema = a.subschema(at.value, at.scope);
+    let schema = a.subschema(at.value, at.scope.asked());
     // Names are strings, so only what the schema says of strings counts.
     let names = a.texts(schema)?;
     let others = a.languages.not(names);
@@ -113,14 +99,12 @@ pub(crate) fn required(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> 
 }
 
 pub(crate) fn min_properties(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    let count = a.count(at)?;
-    let least = a.formulas.members(count);
+    let least = a.count(at)?.map_or(Formula::FALSE, |count| a.formulas.members(count));
     Ok(a.if_object(vec![least]))
 }
 
 pub(crate) fn max_properties(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    let count = a.count(at)?;
-    let more = a.formulas.members(count + 1);
+    let more = a.count(at)?.map_or(Formula::FALSE, |count| a.formulas.members(count + 1));
     let most = a.formulas.not(more);
     Ok(a.if_object(vec![most]))
 }
@@ -148,7 +132,7 @@ pub(crate) fn dependent_schemas(a: &mut Algebra, at: At) -> Result<Formula, Sche
     let members = a.object_of(at, "an object of schemas")?.to_vec();
     let mut parts = Vec::new();
     for (name, schema) in members {
-        let schema = a.subschema(schema, at.scope);
+        let schema = a.subschema(schema, at.scope.part());
         parts.push(implied(a, &name, schema));
     }
     let object = a.formulas.types(Types::only(Type::Object));
@@ -170,7 +154,7 @@ pub(crate) fn dependencies(a: &mut Algebra, at: At) -> Result<Formula, SchemaErr
                 let other = other.clone();
                 a.has_member(&other)
             }
-            _ => a.subschema(value, at.scope),
+            _ => a.subschema(value, at.scope.part()),
         };
         parts.push(implied(a, &name, consequence));
     }

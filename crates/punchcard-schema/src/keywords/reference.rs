@@ -4,32 +4,23 @@ use crate::algebra::Algebra;
 use crate::compile::At;
 use crate::error::SchemaError;
 use crate::formula::Formula;
-use crate::json::Value;
+use crate::json::{Value, ValueId};
 
-fn target_text(a: &Algebra, at: At) -> Result<String, SchemaError> {
-    match a.json.get(at.value) {
-        Value::String(text) => Ok(text.to_string()),
-        _ => Err(a.invalid(at, "a URI reference in a string")),
+impl Algebra {
+    /// The schema that a reference leads to.
+    pub(crate) fn target_of(&self, at: At) -> Result<ValueId, SchemaError> {
+        let Value::String(text) = self.json.get(at.value) else {
+            return Err(self.invalid(at, "a URI reference in a string"));
+        };
+        match at.keyword {
+            "$recursiveRef" if &**text != "#" => Err(self.invalid(at, "\"#\"")),
+            "$ref" => self.resolve_reference(at, text),
+            _ => self.resolve_dynamic(at, text),
+        }
     }
 }
 
 pub(crate) fn reference(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    let text = target_text(a, at)?;
-    let target = a.resolve_reference(at, &text)?;
-    Ok(a.subschema(target, at.scope))
-}
-
-pub(crate) fn dynamic_reference(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    let text = target_text(a, at)?;
-    let target = a.resolve_dynamic(at, &text)?;
-    Ok(a.subschema(target, at.scope))
-}
-
-pub(crate) fn recursive_reference(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    let text = target_text(a, at)?;
-    if text != "#" {
-        return Err(a.invalid(at, "\"#\""));
-    }
-    let target = a.resolve_dynamic(at, &text)?;
-    Ok(a.subschema(target, at.scope))
+    let target = a.target_of(at)?;
+    Ok(a.subschema(target, at.scope_of_part(at.value)))
 }

@@ -14,14 +14,15 @@ fn string_in(a: &mut Algebra, language: Language) -> Formula {
 }
 
 pub(crate) fn min_length(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    let count = a.count(at)?;
-    let language = a.languages.length(count, UNBOUNDED);
+    let language = match a.count(at)? {
+        Some(count) => a.languages.length(count, UNBOUNDED),
+        None => Language::EMPTY,
+    };
     Ok(string_in(a, language))
 }
 
 pub(crate) fn max_length(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    let count = a.count(at)?;
-    let language = a.languages.length(0, count);
+    let language = a.count(at)?.map_or(Language::ALL, |count| a.languages.length(0, count));
     Ok(string_in(a, language))
 }
 

@@ -11,6 +11,7 @@ use crate::draft::Draft;
 use crate::error::SchemaError;
 use crate::formula::{Formula, Keys, NO_END, Type};
 use crate::json::{Value, ValueId};
+use crate::keywords::closed::Scope;
 use crate::keywords::object::additional_names;
 use punchcard_automata::Language;
 
@@ -29,17 +30,25 @@ trait Seen: Clone + PartialEq {
     fn join(a: &mut Algebra, x: &Self, y: &Self) -> Self;
 }
 
+/// The names of members that the keywords of a schema itself look at, but for `unevaluatedProperties`.
+pub(crate) fn names_looked_at(a: &mut Algebra, at: At) -> Result<Language, SchemaError> {
+    if a.json.member(at.schema, "additionalProperties").is_some() {
+        return Ok(Language::ALL);
+    }
+    let others = additional_names(a, at.schema, at)?;
+    Ok(a.languages.not(others))
+}
+
 /// Names of members.
 impl Seen for Language {
     const NOTHING: Language = Language::EMPTY;
 
     fn own(a: &mut Algebra, at: At, with_unevaluated: bool) -> Result<Language, SchemaError> {
         let says = |keyword| a.json.member(at.schema, keyword).is_some();
-        if says("additionalProperties") || with_unevaluated && says("unevaluatedProperties") {
+        if with_unevaluated && says("unevaluatedProperties") && at.draft >= Draft::V2019 {
             return Ok(Language::ALL);
         }
-        let others = additional_names(a, at.schema, at)?;
-        Ok(a.languages.not(others))
+        names_looked_at(a, at)
     }
 
     fn join(a: &mut Algebra, x: &Language, y: &Language) -> Language {
@@ -86,7 +95,7 @@ impl Algebra {
     fn claims<T: Seen>(
         &mut self,
         schema: ValueId,
-        scope: u32,
+        scope: Scope,
         open: &mut Vec<ValueId>,
         outermost: bool,
     ) -> Result<Vec<Claim<T>>, SchemaError> {
@@ -99,10 +108,10 @@ impl Algebra {
         let draft = self.registry.draft_at(&self.json, schema);
         open.push(schema);
         let mut claims = nothing;
-        let at = At { schema, keyword: "", value: schema, scope, draft };
+        let at = At { schema, keyword: "", value: schema, scope, draft, closes: None };
         claims[0].seen = T::own(self, at, !outermost)?;
         for (keyword, value) in members.iter() {
-            let at = At { schema, keyword, value: *value, scope, draft };
+            let at = At { schema, keyword, value: *value, scope, draft, closes: None };
             let more = self.claims_of_keyword::<T>(at, open)?;
             claims = self.join_claims(claims, more)?;
         }
@@ -114,18 +123,13 @@ impl Algebra {
         let mut claims = vec![Claim { condition: Formula::TRUE, seen: T::NOTHING }];
         match at.keyword {
             "$ref" | "$dynamicRef" | "$recursiveRef" => {
-                let Value::String(reference) = self.json.get(at.value) else { return Ok(claims) };
-                let reference = reference.clone();
-                let target = match at.keyword {
-                    "$ref" => self.resolve_reference(at, &reference)?,
-                    _ => self.resolve_dynamic(at, &reference)?,
-                };
-                let scope = self.scope_within(at.scope, target);
-                return self.claims(target, scope, open, false);
+                let target = self.target_of(at)?;
+                let scope = self.scope_in(at.scope, target);
+                return stacker::maybe_grow(64 << 10, 1 << 20, || self.claims(target, scope, open, false));
             }
             "allOf" => {
                 for branch in self.branches(at) {
-                    let scope = self.scope_within(at.scope, branch);
+                    let scope = self.scope_in(at.scope, branch);
                     let more = self.claims(branch, scope, open, false)?;
                     claims = self.join_claims(claims, more)?;
                 }
@@ -186,7 +190,7 @@ impl Algebra {
         open: &mut Vec<ValueId>,
     ) -> Result<Vec<Claim<T>>, SchemaError> {
         let holds = self.subschema(branch, at.scope);
-        let scope = self.scope_within(at.scope, branch);
+        let scope = self.scope_in(at.scope, branch);
         let mut claims = self.claims(branch, scope, open, false)?;
         for claim in &mut claims {
             claim.condition = self.formulas.and([claim.condition, holds]);
@@ -194,7 +198,7 @@ impl Algebra {
         Ok(claims)
     }
 
-    fn branches(&self, at: At) -> Vec<ValueId> {
+    pub(crate) fn branches(&self, at: At) -> Vec<ValueId> {
         match self.json.get(at.value) {
             Value::Array(items) => items.to_vec(),
             _ => Vec::new(),
@@ -229,8 +233,8 @@ impl Algebra {
 }
 
 pub(crate) fn properties(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    let value = a.subschema(at.value, at.scope);
-    let claims: Vec<Claim<Language>> = a.claims(at.schema, at.scope, &mut Vec::new(), true)?;
+    let value = a.subschema(at.value, at.scope.child());
+    let claims: Vec<Claim<Language>> = a.claims(at.schema, at.scope.asked(), &mut Vec::new(), true)?;
     let mut alternatives = Vec::with_capacity(claims.len());
     for claim in claims {
         let unseen = a.languages.not(claim.seen);
@@ -242,8 +246,8 @@ pub(crate) fn properties(a: &mut Algebra, at: At) -> Result<Formula, SchemaError
 }
 
 pub(crate) fn items(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
-    let value = a.subschema(at.value, at.scope);
-    let claims: Vec<Claim<Items>> = a.claims(at.schema, at.scope, &mut Vec::new(), true)?;
+    let value = a.subschema(at.value, at.scope.child());
+    let claims: Vec<Claim<Items>> = a.claims(at.schema, at.scope.asked(), &mut Vec::new(), true)?;
     let mut alternatives = Vec::with_capacity(claims.len());
     for claim in claims {
         let value = a.formulas.or([value, claim.seen.matching]);

@@ -78,6 +78,7 @@ impl Algebra {
             Some(wanted) => (state.place as usize, wanted as usize + 1),
             None => (state.place as usize, spec.order.len()),
         };
+        let to = to.max(from);
         let others: &[Name] = if is_ordered && wanted.is_some() { &[] } else { &spec.others };
         if to - from + others.len() <= FEW {
             let mut names = Vec::with_capacity(to - from + others.len());
@@ -126,7 +127,8 @@ impl Algebra {
 impl Listed {
     /// The declared names from a place on, and those that are not declared.
     fn from(&mut self, spec: &ObjectSpec, place: u32) -> Vec<u64> {
-        let step = (spec.order.len() as u32).div_ceil(MARKS);
+        // An object may declare no names, and only require some.
+        let step = (spec.order.len() as u32).div_ceil(MARKS).max(1);
         let mark = place / step * step;
         let mut known = mark;
         let mut bits = loop {
