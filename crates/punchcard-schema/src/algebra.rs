@@ -167,6 +167,8 @@ impl Algebra {
             + self.objects.memory_size()
             + self.arrays.memory_size()
             + self.search.memory_size()
+            + self.closed.memory_size()
+            + self.registry.scopes.memory_size()
             + self.compiled.allocation_size()
             + self.patterns.allocation_size()
             + self.flat.allocation_size()
@@ -293,7 +295,17 @@ impl Algebra {
                 for &(whole, part) in items.iter() {
                     parts.push((self.restrict(whole, t)?, self.restrict(part, t)?));
                 }
-                self.exactly_one(f, parts, t)?
+                self.exactly_one(f, parts, &FxMap::default(), t)?
+            }
+            Node::OneOf(items) => {
+                let items = items.clone();
+                let (mut parts, mut inner) = (Vec::with_capacity(items.len()), FxMap::default());
+                for &(whole, part) in items.iter() {
+                    let (whole, part) = (self.restrict(whole, t)?, self.restrict(part, t)?);
+                    parts.push(whole);
+                    inner.insert(whole, part);
+                }
+                self.exactly_one(f, parts, &inner, t)?
             }
             atom => match atom.atom_type() {
                 Some(other) if other != t => Formula::FALSE,

@@ -7,7 +7,7 @@ use crate::algebra::Algebra;
 use crate::array::ArrayState;
 use crate::constant::{Const, Constant};
 use crate::formula::{Formula, FxMap, Keys, Name, Node};
-use crate::keywords::closed::Scope;
+use crate::keywords::closed::{Role, Scope};
 use crate::object::ObjectState;
 use punchcard_automata::{Copies, Language};
 
@@ -89,13 +89,17 @@ impl Algebra {
                 return self.formulas.declared(names);
             }
             Node::OneOf(items) => {
-                let mut carry = |f| self.carry_formula(from, f, carried);
-                let items = items.iter().map(|&(whole, part)| (carry(whole), carry(part))).collect();
-                return self.formulas.one_of(items);
+                let wholes = all(self, &items.iter().map(|&(whole, _)| whole).collect::<Vec<_>>());
+                let parts = all(self, &items.iter().map(|&(_, part)| part).collect::<Vec<_>>());
+                return self.formulas.one_of(wholes.into_iter().zip(parts).collect());
             }
             &Node::Schema { at, scope } => {
                 let dynamic = self.registry.scopes.carry(&from.registry.scopes, scope.dynamic);
-                Node::Schema { at, scope: Scope { dynamic, role: self.carry_role(from, scope.role, carried) } }
+                let role = match scope.role {
+                    Role::Whole(list) => Role::Whole(self.carry_declared(from, list, carried)),
+                    role => role,
+                };
+                Node::Schema { at, scope: Scope { dynamic, role } }
             }
         };
         self.formulas.intern(node)

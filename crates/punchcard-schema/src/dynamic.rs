@@ -56,6 +56,11 @@ impl Scopes {
         bindings.binary_search_by_key(name, |&(name, _)| name).ok().map(|at| bindings[at].1)
     }
 
+    /// A scope of another registry of the same documents.
+    pub(crate) fn carry(&mut self, from: &Scopes, scope: u32) -> u32 {
+        self.intern(from.bindings[scope as usize].clone())
+    }
+
     fn intern(&mut self, bindings: Bindings) -> u32 {
         if let Some(&id) = self.ids.get(&bindings) {
             return id;
@@ -67,9 +72,10 @@ impl Scopes {
         id
     }
 
-    /// A scope of other scopes of the same documents.
-    pub(crate) fn carry(&mut self, from: &Scopes, scope: u32) -> u32 {
-        self.intern(from.bindings[scope as usize].clone())
+    /// An estimate of the bytes on the heap.
+    pub(crate) fn memory_size(&self) -> usize {
+        let bindings: usize = self.bindings.iter().map(|bindings| 2 * size_of_val(&**bindings) + 32).sum();
+        bindings + self.ids.allocation_size() + self.entered.allocation_size()
     }
 
     fn matters(&self, resource: ValueId, name: u32) -> bool {
@@ -105,9 +111,8 @@ impl Algebra {
             }
         }
         bindings.retain(|&(name, _)| scopes.matters(resource, name));
-        let bindings: Bindings = bindings.into();
         let scopes = &mut self.registry.scopes;
-        let id = scopes.intern(bindings);
+        let id = scopes.intern(bindings.into());
         scopes.entered.insert((scope, resource), id);
         id
     }

@@ -239,8 +239,8 @@ impl Algebra {
         let (mut state, mut members) = (start, 0);
         while !self.object_may_end(state) {
             let Some(found) = self.search.found(Question::Object(state)) else { return Ok(false) };
-            if let Node::Or(items) = self.formulas.node(state.residual()) {
-                let mut branches = items.iter().map(|&residual| state.with_residual(residual));
+            if let Some(branches) = self.branches_of(state.residual()) {
+                let mut branches = branches.into_iter().map(|residual| state.with_residual(residual));
                 match branches.find(|&branch| self.is_known(Question::Object(branch), found).is_some()) {
                     Some(branch) => state = branch,
                     None => return Ok(false),

@@ -33,32 +33,32 @@ type Parts = FxMap<Part, Formula>;
 type Tags = FxMap<Part, Vec<Const>>;
 
 impl Algebra {
-    /// Values in exactly one of formulas that are restricted to type `t`, and in what stands beside it, which is a part of
-    /// it; `one` is the formula they come from.
+    /// Exactly one of formulas that are restricted to type `t`; `one` is the formula they come from. Of those in `inner` only
+    /// that part is taken where they hold alone; it is about what is within arrays and objects.
     pub(crate) fn exactly_one(
         &mut self,
         one: Formula,
-        items: Vec<(Formula, Formula)>,
+        parts: Vec<Formula>,
+        inner: &FxMap<Formula, Formula>,
         t: Type,
     ) -> Result<Formula, SchemaError> {
-        let items: Vec<(Formula, Formula)> = items.into_iter().filter(|&(part, _)| part != Formula::FALSE).collect();
-        let parts: Vec<Formula> = items.iter().map(|&(part, _)| part).collect();
+        let parts: Vec<Formula> = parts.into_iter().filter(|&p| p != Formula::FALSE).collect();
         if parts.len() < 2 {
-            return Ok(items.first().map_or(Formula::FALSE, |&(_, inner)| inner));
+            return Ok(parts.first().map_or(Formula::FALSE, |part| *inner.get(part).unwrap_or(part)));
         }
-        // Only where nothing stands beside the alternatives.
-        if parts.len() >= MANY && items.iter().all(|&(part, inner)| part == inner) {
+        if parts.len() >= MANY {
             match t {
                 Type::String => return self.one_text(parts),
                 Type::Number => return Ok(self.one_number(parts)),
                 _ => {}
             }
-            if let Some(lists) = parts.iter().map(|&part| self.constants_listed(part)).collect::<Option<Vec<_>>>() {
+            let lists = || parts.iter().map(|&part| self.constants_listed(part)).collect::<Option<Vec<_>>>();
+            if let Some(lists) = inner.is_empty().then(lists).flatten() {
                 let once = once(lists.into_iter().flatten().copied());
                 return Ok(self.formulas.among(t, once));
             }
         }
-        self.one_by_comparison(one, &items, t)
+        self.one_by_comparison(one, &parts, inner, t)
     }
 
     fn constants_listed(&self, f: Formula) -> Option<&[Const]> {
@@ -125,14 +125,14 @@ impl Algebra {
     fn one_by_comparison(
         &mut self,
         one: Formula,
-        items: &[(Formula, Formula)],
+        parts: &[Formula],
+        inner: &FxMap<Formula, Formula>,
         t: Type,
     ) -> Result<Formula, SchemaError> {
-        let inner: FxMap<Formula, Formula> = items.iter().copied().collect();
         // What an alternative says twice it says of no value.
         let mut counts: FxMap<Formula, usize> = FxMap::default();
-        items.iter().for_each(|&(part, _)| *counts.entry(part).or_default() += 1);
-        let mut parts: Vec<Formula> = items.iter().map(|&(part, _)| part).collect();
+        parts.iter().for_each(|&part| *counts.entry(part).or_default() += 1);
+        let mut parts = parts.to_vec();
         parts.sort_unstable();
         parts.dedup();
         // A comparison that needs itself: every pair may overlap, which is always right, only longer.
@@ -146,7 +146,7 @@ impl Algebra {
             if counts[&part] > 1 {
                 continue;
             }
-            let mut all = vec![inner[&part]];
+            let mut all = vec![*inner.get(&part).unwrap_or(&part)];
             for other in others {
                 let other = self.formulas.not(other);
                 all.push(self.restrict(other, t)?);

@@ -102,7 +102,8 @@ impl Default for Memory {
 }
 
 impl Memory {
-    fn intern(&mut self, list: Declared) -> u32 {
+    fn intern(&mut self, mut list: Declared) -> u32 {
+        list.forks = false;
         if let Some(&id) = self.ids.get(&list) {
             return id;
         }
@@ -110,6 +111,14 @@ impl Memory {
         self.lists.push(list.clone());
         self.ids.insert(list, id);
         id
+    }
+
+    /// An estimate of the bytes on the heap.
+    pub(crate) fn memory_size(&self) -> usize {
+        let names = |list: &Declared| list.names.capacity() * size_of::<(Formula, Language)>() + 64;
+        let lists: usize = self.lists.iter().map(|list| names(list)).sum();
+        let declared: usize = self.declared.values().map(|list| names(list)).sum();
+        lists + declared + self.ids.allocation_size() + self.declared.allocation_size()
     }
 }
 
@@ -179,17 +188,6 @@ impl Algebra {
         components.iter().filter(|component| component.at != within).for_each(|c| beside.add(&c.declared));
         let list = self.list_of_declared(beside)?;
         Ok(Closing::Within(within, list))
-    }
-
-    /// Carries a role over from another algebra of the same schema.
-    pub(crate) fn carry_role(&mut self, from: &Algebra, role: Role, carried: &mut Carried) -> Role {
-        let Role::Whole(list @ 1..) = role else { return role };
-        let mut declared = (*from.closed.lists[list as usize]).clone();
-        for (condition, names) in &mut declared.names {
-            *condition = self.carry_formula(from, *condition, carried);
-            *names = self.carry_language(from, *names, carried);
-        }
-        Role::Whole(self.closed.intern(declared))
     }
 
     /// For each branch of `anyOf` what is declared beside it, if the branches close the object, given what others declare.
@@ -264,9 +262,19 @@ impl Algebra {
     }
 
     fn list_of_declared(&mut self, mut list: Declared) -> Result<u32, SchemaError> {
-        list.forks = false;
         self.without_repetition(&mut list)?;
         Ok(self.closed.intern(list))
+    }
+
+    /// A list of another algebra that was made from the same schema.
+    pub(crate) fn carry_declared(&mut self, from: &Algebra, list: u32, carried: &mut Carried) -> u32 {
+        let list = &from.closed.lists[list as usize];
+        let names = list.names.iter().map(|&(condition, names)| {
+            (self.carry_formula(from, condition, carried), self.carry_language(from, names, carried))
+        });
+        let mut names: Vec<(Formula, Language)> = names.collect();
+        names.sort_unstable();
+        self.closed.intern(Declared { any: list.any, names, forks: false })
     }
 
     /// Joins the names of equal conditions, and the conditions of equal names.

@@ -9,6 +9,8 @@ use crate::options::PropertyOrder;
 /// Members that must come, each with what is asked of its value, and bounds on their number.
 pub(super) struct Wanted {
     members: Vec<(Name, Vec<Formula>)>,
+    /// What is asked of members that need not come.
+    others: FxMap<Name, Vec<Formula>>,
     least: u32,
     most: u32,
 }
@@ -19,8 +21,8 @@ impl Algebra {
         if self.object_may_end(state) {
             return Ok(true);
         }
-        if let Node::Or(items) = self.formulas.node(state.residual) {
-            for residual in items.clone() {
+        if let Some(branches) = self.branches_of(state.residual) {
+            for residual in branches {
                 if self.object_is_viable(ObjectState { residual, ..state })? {
                     return Ok(true);
                 }
@@ -112,12 +114,12 @@ impl Algebra {
 
     /// The usual residual: each name that must come stands for itself, beside bounds on their number. `None` if the
     /// residual is of another kind.
-    pub(super) fn wanted(&self, residual: Formula) -> Option<Wanted> {
+    pub(super) fn wanted(&mut self, residual: Formula) -> Option<Wanted> {
         let items: Vec<Formula> = match self.formulas.node(residual) {
             Node::And(items) => items.to_vec(),
             _ => vec![residual],
         };
-        let mut wanted = Wanted { members: Vec::new(), least: 0, most: u32::MAX };
+        let mut wanted = Wanted { members: Vec::new(), others: FxMap::default(), least: 0, most: u32::MAX };
         let mut places = FxMap::<Name, usize>::default();
         for item in items {
             match *self.formulas.node(item) {
@@ -132,10 +134,17 @@ impl Algebra {
                 Node::Members(n) => wanted.least = wanted.least.max(n),
                 Node::Not(inner) => match *self.formulas.node(inner) {
                     Node::Members(n) => wanted.most = wanted.most.min(n - 1),
+                    Node::Member { keys: Keys::One(name), value } => {
+                        let value = self.formulas.not(value);
+                        wanted.others.entry(name).or_default().push(value);
+                    }
                     _ => return None,
                 },
                 _ => return None,
             }
+        }
+        for (name, values) in &mut wanted.members {
+            values.extend(wanted.others.remove(name).unwrap_or_default());
         }
         Some(wanted)
     }
@@ -174,7 +183,7 @@ impl Algebra {
             if have >= wanted.least {
                 break;
             }
-            let value = self.member_value(state.spec, name);
+            let value = self.optional_value(state, name, &wanted);
             have += u32::from(self.is_satisfiable(value)?);
         }
         let spec = self.specs[state.spec as usize].clone();
@@ -214,6 +223,43 @@ impl Algebra {
         names.filter(|name| !wanted.contains_key(name) && !self.is_gone(state, *name)).collect()
     }
 
+    /// What is asked of a member that need not come.
+    fn optional_value(&mut self, state: ObjectState, name: Name, wanted: &Wanted) -> Formula {
+        let value = self.member_value(state.spec, name);
+        let asked = wanted.others.get(&name).into_iter().flatten().copied();
+        self.formulas.and(asked.chain([value]))
+    }
+
+    /// The residual in branches, one of which must be fulfilled: its alternatives, or, where it holds a few alternatives
+    /// beside members that must come, all of their combinations. So bounds on the number of members are seen at once with
+    /// all that must come. `None` if it is of another kind.
+    pub(crate) fn branches_of(&mut self, residual: Formula) -> Option<Vec<Formula>> {
+        const MOST_BRANCHES: usize = 64;
+        let items = match self.formulas.node(residual) {
+            Node::Or(items) => return Some(items.to_vec()),
+            Node::And(items) => items.to_vec(),
+            _ => return None,
+        };
+        if !items.iter().any(|&item| matches!(self.formulas.node(item), Node::Or(_))) {
+            return None;
+        }
+        let mut branches = vec![Vec::new()];
+        for item in items {
+            match self.formulas.node(item) {
+                Node::Or(parts) => {
+                    if branches.len() * parts.len() > MOST_BRANCHES {
+                        return None;
+                    }
+                    let with = |part: Formula| branches.iter().map(move |branch| [&branch[..], &[part]].concat());
+                    branches = parts.iter().flat_map(|&part| with(part)).collect();
+                }
+                _ => branches.iter_mut().for_each(|branch| branch.push(item)),
+            }
+        }
+        let branches: Vec<Formula> = branches.into_iter().map(|branch| self.formulas.and(branch)).collect();
+        branches.iter().all(|&branch| self.wanted(branch).is_some()).then_some(branches)
+    }
+
     /// Members that complete an object that is known to have an example, in an order that is allowed. `None` if the
     /// residual is of another kind than the usual one.
     pub(crate) fn independent_example(
@@ -228,7 +274,7 @@ impl Algebra {
         }
         let least = wanted.least as usize;
         for name in self.optional_names(state, &wanted) {
-            let value = self.member_value(state.spec, name);
+            let value = self.optional_value(state, name, &wanted);
             if members.len() < least && self.is_satisfiable(value)? {
                 members.push((name, value));
             }
