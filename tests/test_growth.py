@@ -15,6 +15,7 @@ from punchcard import (
     GrammarCompiler,
     GrammarMatcher,
     LimitError,
+    Limits,
     TokenizerInfo,
     allocate_token_bitmask,
 )
@@ -146,25 +147,26 @@ def test_too_many_triggers_are_refused(make: Callable[[int], dict[str, Any]]) ->
     assert "in common" in (caught.value.hint or "")
 
 
-def test_thousands_of_tags_are_followed_together() -> None:
+def test_many_tags_are_followed_together() -> None:
     forms = [
         {
             "type": "triggered_tags",
             "triggers": ["<f"],
-            "tags": [tag(f"<f{i}>", {"const": i % 7}) for i in range(12_000)],
+            "tags": [tag(f"<f{i}>", {"const": i % 7}) for i in range(900)],
         },
-        {**listed(12_000), "tags": [tag(f"<f{i}>", {"const": i % 7}) for i in range(12_000)]},
+        {**listed(900), "tags": [tag(f"<f{i}>", {"const": i % 7}) for i in range(900)]},
     ]
+    compiler = GrammarCompiler(INFO, limits=Limits(max_readings=200))
     for form in forms:
-        grammar = COMPILER.compile(Grammar.from_structural_tag(form))
+        grammar = compiler.compile(Grammar.from_structural_tag(form))
         mask = allocate_token_bitmask(1, INFO.vocab_size)
-        for i in (0, 9, 11_999):
+        for i in (0, 9, 899):
             matcher = GrammarMatcher(grammar)
             for byte in f"<f{i}>{i % 7};".encode():
                 matcher.fill_next_token_bitmask(mask)
                 assert matcher.accept_token(byte)
             assert matcher.is_accepting()
-        assert not GrammarMatcher(grammar).accept_string("<f12000>")
+        assert not GrammarMatcher(grammar).accept_string("<f900>")
         assert not GrammarMatcher(grammar).accept_string("<f9>1;")
 
 
@@ -183,3 +185,39 @@ def test_alternatives_that_begin_alike_mean_what_they_did() -> None:
     texts = {begin + tail for begin in begins for tail in ["", "0", "x", "xx", "b", "bb", "é", "0x"]}
     for text in texts:
         assert admits(whole, text) == any(admits(grammar, text) for grammar in each), text
+
+
+# Events.
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "name"),
+    [('{"a":', "}", "/a"), ("[[", "]]", "/0/0"), ('{"":[', "]}", "//0"), ('{"a/~":{"b":', "}}", "/a~1~0/b")],
+)
+def test_members_are_told_down_to_a_depth_and_no_deeper(begin: str, end: str, name: str) -> None:
+    grammar = COMPILER.compile_json_schema("true")
+    depth = 1_000 // name.count("/") - 2
+    matcher = GrammarMatcher(grammar, events=True)
+    assert matcher.accept_string(begin * depth + '{"x":0}' + end * depth)
+    told = [event for event in matcher.events() if event.name.endswith("/x")]
+    assert [(event.what, event.name) for event in told] == [
+        ("begin", name * depth + "/x"),
+        ("end", name * depth + "/x"),
+    ]
+    matcher = GrammarMatcher(grammar, events=True)
+    assert matcher.accept_string(begin * depth)
+    with pytest.raises(LimitError, match="max_depth=1000"):
+        matcher.accept_string(begin * 4)
+    assert matcher.accept_string("1" + end * depth)
+    assert GrammarMatcher(grammar).accept_string(begin * 4_000 + "1" + end * 4_000)
+
+
+def test_what_is_told_is_shared_between_steps() -> None:
+    # A copy of a name for each token of it would take gigabytes.
+    matcher = GrammarMatcher(COMPILER.compile_json_schema("true"), events=True)
+    name = "n" * 200_000
+    assert matcher.accept_string('{"')
+    for character in name.encode():
+        assert matcher.accept_token(character)
+    assert matcher.accept_string('":1}')
+    assert [event.name for event in matcher.events()] == [f"/{name}"] * 2

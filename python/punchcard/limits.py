@@ -22,7 +22,7 @@ class Limits:
 
     #: Bytes of JSON text, of the schema and of each resource.
     max_bytes: int = 64 << 20
-    #: Arrays and objects within each other, in the schema's JSON.
+    #: Arrays and objects within each other, in the schema's JSON and in a text whose members are told as events.
     max_depth: int = 1_000
     #: Combinations of alternatives (``anyOf``, ``oneOf``, ...) that one member or item may be split into.
     max_alternatives: int = 1_024

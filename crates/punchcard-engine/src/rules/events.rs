@@ -5,9 +5,10 @@
 //! certain as soon as all threads tell it; of ambiguous texts, threads that come to the same place are one, and the first
 //! tells the story.
 
+use super::chain::Chain;
 use super::lower::{self, Lowered};
 use super::machine::{Machine, Place, Tokens};
-use super::members::Members;
+use super::members::{self, MemberEvent, Members};
 use super::nodes::{Node, NodeId};
 use super::stack::StackId;
 use crate::automaton::ConfigId;
@@ -34,15 +35,20 @@ pub struct Event {
     pub position: usize,
 }
 
-/// Events so far, the last one first.
+/// An event as it is kept: the pointer to a member is as long as the member lies deep, so it is spelled when it is asked for.
 #[derive(Debug)]
-struct Told {
-    event: Event,
-    before: Log,
-    count: usize,
+enum Told {
+    /// A part that the grammar names.
+    Named {
+        name: u32,
+        is_end: bool,
+        position: usize,
+    },
+    Member(MemberEvent),
 }
 
-type Log = Option<Arc<Told>>;
+/// Events so far.
+type Log = Chain<Told>;
 
 /// One way to read the text so far.
 #[derive(Clone, Debug)]
@@ -58,13 +64,19 @@ struct Thread {
 pub struct Telling {
     threads: Arc<[Thread]>,
     position: usize,
+    names: Names,
 }
+
+/// Kind and name of what a grammar names.
+type Names = Arc<[(Arc<str>, Arc<str>)]>;
 
 /// The machine that tells events.
 #[derive(Debug)]
 pub(crate) struct Teller {
     machine: Machine,
-    names: Vec<(Arc<str>, Arc<str>)>,
+    names: Names,
+    /// Members deeper than this are not told.
+    max_depth: usize,
 }
 
 /// Threads beyond this many are dropped, the last ones first.
@@ -82,16 +94,16 @@ impl Teller {
         let mut lowered: Lowered = lower::lower(expr, vocabulary, limits, true)?;
         let names = std::mem::take(&mut lowered.names).into_iter();
         let names = names.map(|(kind, name)| (Arc::from(kind), Arc::from(name))).collect();
-        Ok(Teller { machine: Machine::new(lowered, limits.machine())?, names })
+        Ok(Teller { machine: Machine::new(lowered, limits.machine())?, names, max_depth: limits.max_depth })
     }
 
     /// Before the first byte.
     pub(crate) fn start(&mut self) -> Result<Telling, SchemaError> {
         let stack = self.machine.start_stack();
-        let thread = Thread { place: Place::Between, stack, members: None, log: None };
+        let thread = Thread { place: Place::Between, stack, members: None, log: Log::default() };
         let mut out = Vec::new();
         self.settle(thread, 0, &mut out);
-        Ok(Telling { threads: out.into(), position: 0 })
+        Ok(Telling { threads: out.into(), position: 0, names: self.names.clone() })
     }
 
     /// After a token; `bytes` is what it spells, if it is text.
@@ -120,7 +132,7 @@ impl Teller {
             }
             out.extend(threads);
         }
-        Ok(Telling { threads: distinct(out).into(), position })
+        Ok(Telling { threads: distinct(out).into(), position, names: self.names.clone() })
     }
 
     /// The events of a text that ends here.
@@ -134,7 +146,7 @@ impl Teller {
                 }
             }
         }
-        Ok(Telling { threads: distinct(out).into(), position: telling.position })
+        Ok(Telling { threads: distinct(out).into(), ..telling.clone() })
     }
 
     /// A thread behind the part that it is in, if that is complete.
@@ -145,8 +157,7 @@ impl Teller {
         let mut left = Thread { place: Place::Between, members: None, ..thread.clone() };
         if let Some(members) = &thread.members {
             let mut members = (**members).clone();
-            let events = members.finish(position);
-            left.log = tell(left.log, events);
+            left.log = members.finish(position).into_iter().map(Told::Member).fold(left.log, Log::with);
         }
         Some(left)
     }
@@ -170,7 +181,7 @@ impl Teller {
                 if next != ConfigId::DEAD {
                     let members = thread.members.clone().unwrap_or_default();
                     let mut next = Thread { place: Place::Json(part, next), ..thread.clone() };
-                    feed(&mut next, members, byte, position);
+                    self.feed(&mut next, members, byte, position)?;
                     self.settle(next, position + 1, out);
                 }
             }
@@ -190,7 +201,7 @@ impl Teller {
                     let config = machine.step(machine.start(), byte)?;
                     if config != ConfigId::DEAD {
                         let mut next = Thread { place: Place::Json(part, config), ..next };
-                        feed(&mut next, Arc::default(), byte, position);
+                        self.feed(&mut next, Arc::default(), byte, position)?;
                         self.settle(next, position + 1, out);
                     }
                 }
@@ -245,8 +256,7 @@ impl Teller {
             match *self.machine.nodes.get(node) {
                 Node::Begin(name) | Node::End(name) => {
                     let is_end = matches!(self.machine.nodes.get(node), Node::End(_));
-                    let event = self.event(name.0, is_end, position);
-                    thread.log = tell(thread.log, [event]);
+                    thread.log = thread.log.with(Told::Named { name: name.0, is_end, position });
                     thread.stack = below;
                 }
                 Node::Sequence(head, tail) => {
@@ -265,9 +275,18 @@ impl Teller {
         out.push(thread);
     }
 
-    fn event(&self, name: u32, is_end: bool, position: usize) -> Event {
-        let (kind, name) = self.names[name as usize].clone();
-        Event { kind, name, is_end, position }
+    /// The members of a JSON text learn of one more byte.
+    fn feed(&self, thread: &mut Thread, members: Arc<Members>, byte: u8, position: usize) -> Result<(), SchemaError> {
+        let mut members = Arc::unwrap_or_clone(members);
+        let events = members.take(byte, position);
+        if members.depth() > self.max_depth {
+            let hint = "Each member is told with the pointer to it; do without events, or raise the limit";
+            return Err(limit_error("max_depth", self.max_depth, hint));
+        }
+        let log = std::mem::take(&mut thread.log);
+        thread.log = events.into_iter().map(Told::Member).fold(log, Log::with);
+        thread.members = Some(Arc::new(members));
+        Ok(())
     }
 
     /// What can be read next from the place between two parts, with the stack below it and the events on the way.
@@ -318,8 +337,7 @@ impl Teller {
                 Node::LimitEnd => descend(machine, below, &log, &mut open),
                 Node::Begin(name) | Node::End(name) => {
                     let is_end = matches!(machine.nodes.get(node), Node::End(_));
-                    let event = self.event(name.0, is_end, position);
-                    let log = tell(log, [event]);
+                    let log = log.with(Told::Named { name: name.0, is_end, position });
                     descend(&self.machine, below, &log, &mut open);
                 }
             }
@@ -335,64 +353,31 @@ impl Telling {
         let Some(mut common) = logs.next() else { return Vec::new() };
         for mut log in logs {
             // Back to the same event: logs share what they have in common.
-            while !same(&common, &log) {
-                let (a, b) = (count(&common), count(&log));
+            while !common.is_same(&log) {
+                let (a, b) = (common.len(), log.len());
                 if a >= b {
-                    common = common.and_then(|told| told.before.clone());
+                    common = common.without_last();
                 }
                 if b >= a {
-                    log = log.and_then(|told| told.before.clone());
+                    log = log.without_last();
                 }
             }
         }
-        let mut out = Vec::new();
-        let mut at = &common;
-        while let Some(told) = at {
-            if told.count <= first {
-                break;
-            }
-            out.push(told.event.clone());
-            at = &told.before;
-        }
-        out.reverse();
-        out
+        common.from(first).into_iter().map(|told| self.event(told)).collect()
     }
-}
 
-impl Drop for Told {
-    /// A long log is dropped in a loop: each event owns the one before it.
-    fn drop(&mut self) {
-        let mut at = self.before.take();
-        while let Some(told) = at {
-            match Arc::try_unwrap(told) {
-                Ok(mut told) => at = told.before.take(),
-                Err(_) => break,
+    fn event(&self, told: &Told) -> Event {
+        match told {
+            &Told::Named { name, is_end, position } => {
+                let (kind, name) = self.names[name as usize].clone();
+                Event { kind, name, is_end, position }
+            }
+            Told::Member(MemberEvent { path, is_end, position }) => {
+                let name = members::pointer(path).into();
+                Event { kind: Arc::from("property"), name, is_end: *is_end, position: *position }
             }
         }
     }
-}
-
-fn same(a: &Log, b: &Log) -> bool {
-    match (a, b) {
-        (None, None) => true,
-        (Some(a), Some(b)) => Arc::ptr_eq(a, b),
-        _ => false,
-    }
-}
-
-fn count(log: &Log) -> usize {
-    log.as_ref().map_or(0, |told| told.count)
-}
-
-fn tell(log: Log, events: impl IntoIterator<Item = Event>) -> Log {
-    events.into_iter().fold(log, |before, event| Some(Arc::new(Told { count: count(&before) + 1, event, before })))
-}
-
-fn feed(thread: &mut Thread, members: Arc<Members>, byte: u8, position: usize) {
-    let mut members = Arc::unwrap_or_clone(members);
-    let events = members.take(byte, position);
-    thread.log = tell(thread.log.take(), events);
-    thread.members = Some(Arc::new(members));
 }
 
 /// One thread for each place.

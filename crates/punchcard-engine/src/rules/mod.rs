@@ -7,6 +7,7 @@
 
 mod beginnings;
 mod carry;
+mod chain;
 pub(crate) mod completion;
 pub mod events;
 pub(crate) mod live;
