@@ -70,9 +70,10 @@ fn main() {
     let check = target(name).check;
     let Ok(seconds) = what.parse() else {
         let data = std::fs::read(what).expect("a readable file");
+        println!("{}", show(name, &data));
         match failure(check, &data) {
             Some((place, _)) => report(name, &data, &place, folder.first()),
-            None => println!("{}\nis as it should be", show(name, &data)),
+            None => println!("is as it should be, after {:?}", running()),
         }
         return;
     };

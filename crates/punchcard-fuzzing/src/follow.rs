@@ -22,6 +22,7 @@ pub(crate) fn limits(choices: &mut Choices<'_>) -> Limits {
         max_depth: 200,
         max_alternatives: 128,
         max_search: 2_000,
+        max_contexts: 100,
         max_automaton_states: 20_000,
         max_automaton_work: 100_000,
         max_states: 20_000,

@@ -233,10 +233,13 @@ impl<'a> Lowering<'a> {
         }
         super::recursion::find_nullable(&mut self.out.nodes, &rules);
         // Again, now that this is known: no alternative without text is left, and repetitions have no empty body.
-        let first = self.out.nodes.rule_count();
+        let mut first = self.out.nodes.rule_count();
         self.lower_bodies(group)?;
         if self.marks && super::recursion::is_left_recursive(&self.out.nodes, &self.all_of(group, first)) {
             // Left recursion is turned inside out, and there is no place left where such a rule begins.
+            // What was made of the bodies with marks is left behind.
+            group.iter().for_each(|&rule| self.out.nodes.forget_without_empty(RuleId(rule as u32)));
+            first = self.out.nodes.rule_count();
             self.without_marks(|lowering| lowering.lower_bodies(group))?;
         }
         self.prune(group, first);
@@ -345,8 +348,13 @@ impl<'a> Lowering<'a> {
                 return Ok(nodes.choice(items));
             }
             Expr::TextWithout(texts) => {
+                // Without the empty text there is no text at all.
                 let language = without(&mut self.out.nodes.languages, texts);
-                return Ok(self.out.nodes.terminal(language));
+                return Ok(if texts.iter().any(String::is_empty) {
+                    NodeId::NOTHING
+                } else {
+                    self.out.nodes.terminal(language)
+                });
             }
             Expr::JsonSchema { schema, options } => return self.json(schema, options),
             Expr::SchemaString { schema, options, without: texts } => {
