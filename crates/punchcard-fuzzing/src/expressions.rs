@@ -33,7 +33,8 @@ pub(crate) fn check(data: &[u8]) {
     let mut texts = vec![data.to_vec()];
     texts.push(sealed(data));
     if let Ok(expr) = std::str::from_utf8(data) {
-        let body = serde_json::json!({"vocabulary": vocabulary.fingerprint(), "limits": limits(), "expr": expr});
+        let body =
+            serde_json::json!({"vocabulary": vocabulary.fingerprint(), "limits": limits(&mut choices), "expr": expr});
         texts.push(sealed(body.to_string().as_bytes()));
     }
     for text in texts {
@@ -70,7 +71,7 @@ pub(crate) fn check_grammar(grammar: &Grammar, choices: &mut Choices<'_>) {
         .map(|_| choices.list(0, MOST_LETTERS, |choices| choices.pick(&["a", "b", "a", "b", "c", "é"])).concat())
         .collect();
     let expr = Expr::Grammar(Box::new(grammar.clone()));
-    let compiled = match CompiledGrammar::new(vocabularies::all_bytes().clone(), expr, &limits()) {
+    let compiled = match CompiledGrammar::new(vocabularies::all_bytes().clone(), expr, &limits(choices)) {
         Ok(compiled) => compiled,
         Err(error) => {
             refused(&error);

@@ -16,18 +16,19 @@ const TOKENS: usize = 14;
 const BYTES: usize = 12;
 
 /// Limits that end every check within seconds and some hundred megabytes.
-pub(crate) fn limits() -> Limits {
+pub(crate) fn limits(choices: &mut Choices<'_>) -> Limits {
     Limits {
         max_bytes: 1 << 16,
         max_depth: 200,
         max_alternatives: 128,
         max_search: 2_000,
+        max_contexts: 100,
         max_automaton_states: 20_000,
         max_automaton_work: 100_000,
         max_states: 20_000,
         max_readings: 500,
-        // So small that tables begin anew in the middle of texts.
-        max_memory: 300_000,
+        // So little that tables begin anew within a text.
+        max_memory: if choices.once_in(4) { 1 << 17 } else { 1 << 23 },
         ..Limits::default()
     }
 }

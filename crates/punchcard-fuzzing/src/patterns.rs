@@ -142,7 +142,7 @@ fn follow_grammar(
     let syntax = if dialect == Dialect::Python { RegexSyntax::Python } else { RegexSyntax::Ecma };
     let expr = Expr::Regex { pattern: source.into(), flags: flags.into(), syntax };
     // A pattern that only other engines take is read as a grammar too: strictness is off there.
-    match CompiledGrammar::new(vocabularies::all_bytes().clone(), expr, &limits()) {
+    match CompiledGrammar::new(vocabularies::all_bytes().clone(), expr, &limits(choices)) {
         Ok(grammar) => follow(&grammar, choices, &mut |text: &Text| {
             let matched = std::str::from_utf8(&text.bytes).is_ok_and(|text| languages.matches(full, text));
             assert!(matched, "{source:?} ({flags}) lets through {:?}", String::from_utf8_lossy(&text.bytes));

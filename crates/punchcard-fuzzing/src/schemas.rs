@@ -57,7 +57,7 @@ fn check_schema(source: &str, options: Map<String, Value>, is_spec: bool, choice
     let documents: Vec<Json> = (0..DOCUMENTS).map(|_| document(choices, 2)).collect();
     let vocabulary = if choices.once_in(8) { vocabularies::ascii() } else { vocabularies::all_bytes() };
     let expr = Expr::JsonSchema { schema: source.into(), options };
-    let grammar = match CompiledGrammar::new(vocabulary.clone(), expr, &limits()) {
+    let grammar = match CompiledGrammar::new(vocabulary.clone(), expr, &limits(choices)) {
         Ok(grammar) => grammar,
         Err(error) => {
             refused(&error);

@@ -53,6 +53,8 @@ pub struct Algebra {
     depends: usize,
     /// `oneOf` formulas whose alternatives are being compared.
     pub(crate) comparing: Vec<(Formula, Type)>,
+    /// Schemas whose `propertyNames` is being compiled.
+    pub(crate) naming: Vec<(ValueId, Scope)>,
     text_languages: FxMap<Formula, Language>,
     pub(crate) number_languages: FxMap<Formula, Language>,
     shapes: FxMap<Formula, Arc<ValueShape>>,
@@ -138,6 +140,7 @@ impl Algebra {
             restricting: Vec::new(),
             depends: usize::MAX,
             comparing: Vec::new(),
+            naming: Vec::new(),
             text_languages: FxMap::default(),
             number_languages: FxMap::default(),
             shapes: FxMap::default(),

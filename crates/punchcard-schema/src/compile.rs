@@ -297,6 +297,10 @@ impl Algebra {
                 });
             }
         };
+        if self.naming.contains(&(schema, scope)) {
+            // Only of strings it says everything: see `property_names`.
+            return Ok(formula);
+        }
         self.note_context(schema, scope)?;
         self.compiled.insert((schema, scope), formula);
         Ok(formula)

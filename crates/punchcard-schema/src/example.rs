@@ -13,6 +13,9 @@ use crate::satisfy::Question;
 /// Most items and members of an example.
 const MOST_PARTS: usize = 100_000;
 
+/// Most bytes of an example: a few characters of a schema can ask for a billion items.
+const MOST_BYTES: usize = 4 << 20;
+
 /// How far an example has come: answers found from `before` on are not to be used, `parts` may still be written.
 struct Writer {
     text: String,
@@ -79,6 +82,10 @@ impl Algebra {
     }
 
     fn write_value(&mut self, f: Formula, before: u32, to: &mut Writer) -> Result<bool, SchemaError> {
+        if to.text.len() > MOST_BYTES {
+            let hint = "Ask for fewer items and members, and for shorter texts";
+            return Err(SchemaError::limit("bytes of an example", MOST_BYTES, "", hint));
+        }
         if f == Formula::TRUE {
             to.text.push_str("null");
             return Ok(true);

@@ -16,6 +16,11 @@ from .pieces import SPACE_SYMBOL, byte_level, byte_piece, utf8
 
 Step = Callable[[str], str]
 
+#: Longer pieces are never allowed in a text; and a few replacements, each by twice as much, could fill the memory.
+_MAX_PIECE = 1 << 16
+#: The longest text that a replacement may put in: what one step makes of a piece has to fit, too.
+_MAX_CONTENT = 1 << 8
+
 
 class PieceDecoder:
     """``decoder(piece)`` are the bytes of an ordinary piece, ``decoder.added(text)`` those of an added token.
@@ -37,16 +42,23 @@ class PieceDecoder:
     def __call__(self, piece: str) -> bytes:
         if self.byte_fallback and (byte := byte_piece(piece)) is not None:
             return byte
-        for step in self.steps:
-            piece = step(piece)
+        piece = self._stepped(piece)
         return byte_level(piece) if self.byte_level else utf8(piece)
 
     def added(self, text: str) -> bytes:
         """Added tokens are raw text. Where pieces write a space as ``▁``, so do they; nowhere are they byte-level."""
-        if not self.byte_level:
-            for step in self.steps:
-                text = step(text)
-        return utf8(text)
+        return utf8(text if self.byte_level else self._stepped(text))
+
+    def _stepped(self, piece: str) -> str:
+        most = max(_MAX_PIECE, len(piece))
+        for step in self.steps:
+            piece = step(piece)
+            if len(piece) > most:
+                raise TokenizerError(
+                    f"tokenizer.json has a decoder that makes a piece of more than {_MAX_PIECE} characters",
+                    hint="Its Replace steps, one after the other, make pieces ever longer",
+                )
+        return piece
 
     def all(self, pieces: dict[str, int]) -> dict[int, bytes]:
         """Bytes by id, of a table of ids by piece."""
@@ -105,6 +117,8 @@ def _types(part: object) -> list[str]:
 
 def _replace(decoder: dict[str, Any]) -> Step:
     pattern, content = decoder.get("pattern"), str(decoder.get("content", ""))
+    if len(content) > _MAX_CONTENT:
+        raise TokenizerError(f"tokenizer.json has a Replace decoder that puts in more than {_MAX_CONTENT} characters")
     if isinstance(pattern, dict) and isinstance(literal := pattern.get("String"), str):
         return lambda piece: piece.replace(literal, content)
     if isinstance(pattern, dict) and isinstance(source := pattern.get("Regex"), str):
@@ -120,10 +134,16 @@ def _strip(decoder: dict[str, Any]) -> Step:
     content, start, stop = str(decoder.get("content", " ")), decoder.get("start"), decoder.get("stop")
 
     def strip(piece: str) -> str:
-        for _ in range(start if isinstance(start, int) else 0):
-            piece = piece.removeprefix(content)
-        for _ in range(stop if isinstance(stop, int) else 0):
-            piece = piece.removesuffix(content)
-        return piece
+        # It ends where there is nothing to take away: the counts are the file's.
+        begin, end = 0, len(piece)
+        for _ in range(start if content and isinstance(start, int) else 0):
+            if not piece.startswith(content, begin, end):
+                break
+            begin += len(content)
+        for _ in range(stop if content and isinstance(stop, int) else 0):
+            if not piece.endswith(content, begin, end):
+                break
+            end -= len(content)
+        return piece[begin:end]
 
     return strip

@@ -190,7 +190,8 @@ impl Teller {
         for (node, stack, log) in self.ways_on(&left, position)? {
             let next = Thread { place: Place::Between, stack, members: None, log };
             match *self.machine.nodes.get(node) {
-                Node::Terminal(language) => {
+                // That no longer text follows is known of a text that was taken; the longest is read first.
+                Node::Terminal(language) | Node::Longest(language) => {
                     let leaf = self.machine.leaves.start(language, Encoding::Raw);
                     let languages = &mut self.machine.nodes.languages;
                     let leaf = self.machine.leaves.step(languages, leaf, byte)?;

@@ -57,6 +57,7 @@ pub(crate) fn lower(
         parts: FxMap::default(),
         token_sets: FxMap::default(),
         name_ids: FxMap::default(),
+        plain: FxMap::default(),
         done: Vec::new(),
         unproductive: Vec::new(),
     };
@@ -106,6 +107,8 @@ struct Lowering<'a> {
     parts: FxMap<String, PartId>,
     token_sets: FxMap<Box<[u32]>, TokensId>,
     name_ids: FxMap<(String, String), NameId>,
+    /// The bodies of rules without marks, where `marks` would put some in. Operands that must be regular have none.
+    plain: FxMap<usize, NodeId>,
     /// Rules whose bodies are final.
     done: Vec<bool>,
     unproductive: Vec<bool>,
@@ -179,6 +182,10 @@ impl<'a> Lowering<'a> {
             if recursive {
                 self.lower_group(&group)?;
             } else {
+                if self.marks {
+                    let plain = self.without_marks(|lowering| lowering.body_of(group[0]))?;
+                    self.plain.insert(group[0], plain);
+                }
                 let body = self.body_of(group[0])?;
                 let rule = RuleId(group[0] as u32);
                 self.out.nodes.set_body(rule, body);
@@ -229,14 +236,14 @@ impl<'a> Lowering<'a> {
         }
         super::recursion::find_nullable(&mut self.out.nodes, &rules);
         // Again, now that this is known: no alternative without text is left, and repetitions have no empty body.
-        let first = self.out.nodes.rule_count();
+        let mut first = self.out.nodes.rule_count();
         self.lower_bodies(group)?;
         if self.marks && super::recursion::is_left_recursive(&self.out.nodes, &self.all_of(group, first)) {
             // Left recursion is turned inside out, and there is no place left where such a rule begins.
-            self.marks = false;
-            let lowered = self.lower_bodies(group);
-            self.marks = true;
-            lowered?;
+            // What was made of the bodies with marks is left behind.
+            group.iter().for_each(|&rule| self.out.nodes.forget_without_empty(RuleId(rule as u32)));
+            first = self.out.nodes.rule_count();
+            self.without_marks(|lowering| lowering.lower_bodies(group))?;
         }
         self.prune(group, first);
         let rules = self.all_of(group, first);
@@ -345,8 +352,13 @@ impl<'a> Lowering<'a> {
                 return Ok(nodes.choice(items));
             }
             Expr::TextWithout(texts) => {
+                // Without the empty text there is no text at all.
                 let language = without(&mut self.out.nodes.languages, texts);
-                return Ok(self.out.nodes.terminal(language));
+                return Ok(if texts.iter().any(String::is_empty) {
+                    NodeId::NOTHING
+                } else {
+                    self.out.nodes.terminal(language)
+                });
             }
             Expr::JsonSchema { schema, options } => return self.json(schema, options),
             Expr::SchemaString { schema, options, without: texts } => {
@@ -406,7 +418,8 @@ impl<'a> Lowering<'a> {
         if self.unproductive[index] {
             return Ok(NodeId::NOTHING);
         }
-        let body = self.out.nodes.body(rule);
+        let plain = self.plain.get(&index).filter(|_| !self.marks);
+        let body = plain.copied().unwrap_or_else(|| self.out.nodes.body(rule));
         let node = if self.done[index] && self.out.nodes.is_simple(body) { body } else { self.out.nodes.rule(rule) };
         Ok(if self.marks { self.named("rule", name, node) } else { node })
     }
@@ -421,12 +434,16 @@ impl<'a> Lowering<'a> {
         self.out.nodes.sequence_of(vec![begin, body, end])
     }
 
+    fn without_marks<T>(&mut self, lower: impl FnOnce(&mut Self) -> T) -> T {
+        let marks = std::mem::replace(&mut self.marks, false);
+        let lowered = lower(self);
+        self.marks = marks;
+        lowered
+    }
+
     /// The language of an operand that must be regular.
     fn regular(&mut self, expr: &'a Expr, scope: Option<usize>, of: &str) -> Result<Language, CompileError> {
-        let marks = std::mem::replace(&mut self.marks, false);
-        let node = self.expr(expr, scope);
-        self.marks = marks;
-        let node = node?;
+        let node = self.without_marks(|lowering| lowering.expr(expr, scope))?;
         let node = self.without_rules(node);
         self.out.nodes.as_terminal(node).ok_or_else(|| {
             let message = format!("An operand of {of} is not regular");

@@ -504,6 +504,11 @@ impl Nodes {
         }
     }
 
+    /// Forgets the rule without the empty text that was made of a rule, as the body is about to be another.
+    pub(crate) fn forget_without_empty(&mut self, rule: RuleId) {
+        self.rules[rule.0 as usize].without_empty = None;
+    }
+
     /// Takes rules that have no text out of the bodies of `rules`.
     pub(crate) fn remove_rules(&mut self, dead: &HashSet<RuleId>, rules: impl IntoIterator<Item = RuleId>) {
         let mut known = FxMap::default();

@@ -78,9 +78,16 @@ pub(crate) fn additional_properties(a: &mut Algebra, at: At) -> Result<Formula, 
 }
 
 pub(crate) fn property_names(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
+    // Names are strings, so only what the schema says of strings counts. Where it refers back to the schema around it, this
+    // keyword is met again, of which strings know nothing.
+    if a.naming.contains(&(at.schema, at.scope)) {
+        return Ok(Formula::TRUE);
+    }
     let schema = a.subschema(at.value, at.scope.asked());
-    // Names are strings, so only what the schema says of strings counts.
-    let names = a.texts(schema)?;
+    a.naming.push((at.schema, at.scope));
+    let names = a.texts(schema);
+    a.naming.pop();
+    let names = names?;
     let others = a.languages.not(names);
     let every = a.every_member(Keys::In(others), Formula::FALSE);
     Ok(a.if_object(vec![every]))

@@ -1,0 +1,6 @@
+"""Structural tags under atheris; see driver.py."""
+
+from driver import run
+
+if __name__ == "__main__":
+    run("test_fuzz_tags", "punchcard.tags")
