@@ -92,6 +92,49 @@ impl Decimal {
         self.exponent
     }
 
+    /// The magnitude is below this power of ten, and not below the one before (of zero: 0).
+    pub fn top(&self) -> i64 {
+        self.exponent + self.digits.len() as i64
+    }
+
+    /// The value without its sign.
+    pub fn magnitude(&self) -> Decimal {
+        Decimal { negative: false, ..self.clone() }
+    }
+
+    /// `10^exponent`.
+    pub fn power_of_ten(exponent: i64) -> Decimal {
+        Decimal { negative: false, digits: vec![1], exponent }
+    }
+
+    /// The value with the other sign.
+    pub fn negated(&self) -> Decimal {
+        Decimal { negative: !self.negative && !self.is_zero(), ..self.clone() }
+    }
+
+    /// The greatest number of at most 17 digits that, read as a double, is below this one read as a double. `None` where
+    /// doubles end, and at zero.
+    pub fn below_as_double(&self) -> Option<Decimal> {
+        self.beside_as_double(f64::next_down).into_iter().max()
+    }
+
+    /// The least such number above this one.
+    pub fn above_as_double(&self) -> Option<Decimal> {
+        self.beside_as_double(f64::next_up).into_iter().min()
+    }
+
+    fn beside_as_double(&self, next: fn(f64) -> f64) -> Vec<Decimal> {
+        let digits: String = self.digits.iter().map(|d| (b'0' + d) as char).collect();
+        let sign = if self.negative { "-" } else { "" };
+        let text = format!("{sign}0{digits}e{}", self.exponent);
+        let Some(double) = text.parse().ok().filter(|&double: &f64| double != 0.0 && double.is_finite()) else {
+            return Vec::new();
+        };
+        // The shortest spelling and the closest one; either may be farther away.
+        let next = next(double);
+        [format!("{next:e}"), format!("{next:.16e}")].iter().filter_map(|text| Decimal::parse(text)).collect()
+    }
+
     /// Whether the value is a whole number.
     pub fn is_integer(&self) -> bool {
         self.exponent >= 0
@@ -183,7 +226,7 @@ impl Decimal {
     }
 
     fn cmp_magnitude(&self, other: &Decimal) -> Ordering {
-        let top = |d: &Decimal| (!d.is_zero()).then(|| d.exponent + d.digits.len() as i64);
+        let top = |d: &Decimal| (!d.is_zero()).then(|| d.top());
         // Without leading zeros the position of the first digit decides, then the digits from the front.
         top(self).cmp(&top(other)).then_with(|| self.digits.cmp(&other.digits))
     }

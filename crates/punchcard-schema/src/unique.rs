@@ -252,11 +252,8 @@ impl Algebra {
         }
         let texts = self.texts(f)?;
         let numbers = self.restrict(f, Type::Number)?;
-        let numbers = self.plain_numbers(numbers)?;
-        for language in [texts, numbers] {
-            if self.languages.count_up_to(language, most + 1)? > most {
-                return Ok(None);
-            }
+        if self.languages.count_up_to(texts, most + 1)? > most || self.has_more_numbers_than(numbers, most)? {
+            return Ok(None);
         }
         let mut values = Vec::new();
         let mut rest = f;
