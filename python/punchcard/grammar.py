@@ -125,8 +125,8 @@ class Grammar:
                 indentation after a line break.
             outer_whitespace: white space may also stand before and after the whole text.
             number_spelling: ``"plain"`` (no exponent, and no point where only whole numbers are allowed) or ``"any"``.
-            number_digits: how many digits a plain number may have, unless its schema needs more: ``"bounded"`` (19 before
-                the point, 17 in all where there is one), ``"any"``, or a number that bounds both.
+            number_digits: how many digits a plain number may have, unless its schema needs more: ``"bounded"`` (19
+                before the point, 17 in all where there is one), ``"any"``, or a number that bounds both.
             string_escapes: ``"any"``, or ``"minimal"`` (the short escapes of what must be escaped).
             assert_formats: enforce ``format``.
             on_unsupported: ``"error"``, or ``"report"``: a keyword that cannot be enforced is left out, and is an entry

@@ -288,7 +288,6 @@ impl Languages {
                 self.heap += 2 * size_of_val(&**items);
             }
             Node::Machine(_, state) => self.heap += 16 + state.len(),
-            Node::Residue { .. } => self.heap += 256,
             _ => {}
         }
         let id = Language(self.nodes.len() as u32);

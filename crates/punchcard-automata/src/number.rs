@@ -1,7 +1,8 @@
 //! Plain spellings of numbers, as expressions.
 //!
-//! A *plain* number is `-?` digits, optionally a point and digits: no exponent and no leading zero. Where only whole numbers
-//! are meant, there is no point. Zeros at the end of a fraction are as good as none: who copies a price writes `18.40`. How
+//! A *plain* number is `-?` digits, optionally a point and digits, without a leading zero. Where only whole numbers are
+//! meant, there is no point. An exponent may follow where every number of the sign is in the set (`1e-07` is how libraries
+//! write small numbers); beside a bound it would be a way to exceed it first and come back. Zeros at the end of a fraction are as good as none: who copies a price writes `18.40`. How
 //! many digits there may be says [`Room`].
 //!
 //! Of a [`NumberSet`] each interval, whole range and single value becomes an expression without complements and
@@ -116,7 +117,12 @@ impl Languages {
                 if intervals > MANY {
                     return None;
                 }
-                parts.push(self.interval(&low, high.as_ref(), room));
+                let mut numbers = self.interval(&low, high.as_ref(), room);
+                if room.exponents[usize::from(minus)] {
+                    let exponent = self.plain_exponent();
+                    numbers = self.concat(numbers, exponent);
+                }
+                parts.push(numbers);
             } else if gap.is_whole() {
                 let last = high.as_ref().map(|high| high.value.ceiling().minus_one());
                 let first = low.value.floor().plus_one();
@@ -141,6 +147,18 @@ impl Languages {
         parts.push(self.whole_ranges(ranges));
         parts.push(self.values(&values, room));
         Some(self.union(parts))
+    }
+
+    /// Nothing, or an exponent with which a number stays one that a double tells from zero and infinity.
+    fn plain_exponent(&mut self) -> Language {
+        let e = self.texts(["e", "E"]);
+        let sign = self.texts(["", "+", "-"]);
+        let (low, digit) = (self.digit_from(0, 1), self.digit_from(0, 9));
+        let (two, upto, few) = (self.literal("2"), self.digit_from(0, 7), self.any_digits(1, 2));
+        let hundreds = [self.sequence([low, digit, digit]), self.sequence([two, upto, digit])];
+        let digits = self.union([few, hundreds[0], hundreds[1]]);
+        let exponent = self.sequence([e, sign, digits]);
+        self.optional(exponent)
     }
 
     /// Whole numbers above zero, without a point.
@@ -578,7 +596,7 @@ mod tests {
         check(
             &NumberSet::all(),
             &["0", "-0", "-0.0", "1.0", "1.00", "18.40", "1.5", "-12.05", "100", "0.001", "-0.5", "0.00", &nines(19)],
-            &["01", "1.", ".5", "1e5", "-", "", "00", "-01", &nines(20)],
+            &["01", "1.", ".5", "-", "", "00", "-01", &nines(20), "1e", "1e280", "1e-0007", "1.e5"],
         );
         check(
             &NumberSet::all(),
@@ -590,6 +608,9 @@ mod tests {
             &["0.00000000000000000123", "1234567890123456789"],
             &["0.000000000000000000123", "12345678901234567.8"],
         );
+        check(&NumberSet::all(), &["1e5", "1e-07", "-1.256E-06", "1.0e+25", "0e1", "1e279"], &["e5", "-e5"]);
+        check(&NumberSet::at_least(&Decimal::ZERO), &["1e-07", "0", "0.0"], &["-1e-07", "-0"]);
+        check(&NumberSet::at_least(&d("1")), &["1", "1.00"], &["1e0", "1e-07"]);
         check(&NumberSet::integers(), &["0", "-7", &nines(19)], &["-0", "5.", "5.0", &nines(20)]);
         check(
             &NumberSet::equal(&d("18.4")),

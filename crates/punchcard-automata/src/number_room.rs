@@ -34,6 +34,8 @@ pub(crate) struct Room {
     units: u32,
     /// There is a point at all.
     pub fraction: bool,
+    /// All numbers above zero, and all below, are in the set; then they may have exponents, which say nothing of bounds.
+    pub exponents: [bool; 2],
 }
 
 /// The room that is left behind the point.
@@ -48,11 +50,14 @@ pub(crate) enum Left {
 impl Room {
     pub fn new(set: &NumberSet, digits: Option<NumberDigits>) -> Room {
         let fraction = !set.is_whole();
+        let zero = set.points.partition_point(Decimal::is_negative);
+        let all_above = zero + 1 == set.points.len() && set.gaps[zero + 1].is_always();
+        let exponents = [all_above, zero == 0 && set.gaps[0].is_always()];
         let Some(NumberDigits { whole, significant }) = digits else {
             let (whole, significant, zeros) = (UNBOUNDED, UNBOUNDED, UNBOUNDED);
-            return Room { whole, significant, zeros, points: (0, 0), units: 0, fraction };
+            return Room { whole, significant, zeros, points: (0, 0), units: 0, fraction, exponents };
         };
-        let mut room = Room { whole, significant, zeros: significant, points: (0, 0), units: 0, fraction };
+        let mut room = Room { whole, significant, zeros: significant, points: (0, 0), units: 0, fraction, exponents };
         for (i, point) in set.points.iter().enumerate() {
             // Beside a point that is not in the set there are numbers with one digit more.
             let open = !set.has[i] && (set.gaps[i].is_dense() || set.gaps[i + 1].is_dense());

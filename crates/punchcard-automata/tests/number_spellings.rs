@@ -421,7 +421,7 @@ proptest! {
         prop_assert_eq!(at == Language::EMPTY, set.is_empty());
         let mut text = String::new();
         for turn in turns {
-            let ways: Vec<char> = "0123456789.-".chars().filter(|&c| l.step(at, c as u32) != Language::EMPTY).collect();
+            let ways: Vec<char> = "0123456789.-e".chars().filter(|&c| l.step(at, c as u32) != Language::EMPTY).collect();
             if ways.is_empty() {
                 break;
             }
@@ -434,6 +434,7 @@ proptest! {
             prop_assert!(rest.is_some(), "dead after {}", text);
             text.push_str(&rest.unwrap());
             prop_assert!(formula.has(&d(&text)), "{}", text);
+            prop_assert!(digits.is_none() || text.parse::<f64>().unwrap().is_finite());
         }
     }
 
