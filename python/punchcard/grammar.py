@@ -102,6 +102,7 @@ class Grammar:
         whitespace: Literal["bounded", "any", "none"] | int | None = None,
         outer_whitespace: bool | None = None,
         number_spelling: Literal["plain", "any"] | None = None,
+        number_digits: Literal["bounded", "any"] | int | None = None,
         string_escapes: Literal["minimal", "any"] | None = None,
         assert_formats: bool = True,
         on_unsupported: Literal["error", "report"] = "error",
@@ -123,8 +124,10 @@ class Grammar:
                 ``"after_separators"`` (exactly one space after each comma and colon), or the most characters of
                 indentation after a line break.
             outer_whitespace: white space may also stand before and after the whole text.
-            number_spelling: ``"plain"`` (no exponent, no needless digit) or ``"any"``.
-            string_escapes: ``"minimal"`` (only what must be escaped) or ``"any"``.
+            number_spelling: ``"plain"`` (no exponent, and no point where only whole numbers are allowed) or ``"any"``.
+            number_digits: how many digits a plain number may have, unless its schema needs more: ``"bounded"`` (19
+                before the point, 17 in all where there is one), ``"any"``, or a number that bounds both.
+            string_escapes: ``"any"``, or ``"minimal"`` (the short escapes of what must be escaped).
             assert_formats: enforce ``format``.
             on_unsupported: ``"error"``, or ``"report"``: a keyword that cannot be enforced is left out, and is an entry
                 of ``report.not_enforced``.
@@ -151,6 +154,7 @@ class Grammar:
             "whitespace": whitespace,
             "outer_whitespace": outer_whitespace,
             "number_spelling": number_spelling,
+            "number_digits": number_digits,
             "string_escapes": string_escapes,
             "assert_formats": None if assert_formats else False,
             "on_unsupported": None if on_unsupported == "error" else on_unsupported,

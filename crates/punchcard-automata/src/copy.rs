@@ -66,9 +66,6 @@ impl Languages {
                 self.repeat(body, *min, *max)
             }
             Node::Texts { list, lo, hi, depth } => self.texts(from.lists[*list as usize].rests(*lo, *hi, *depth)),
-            Node::Residue { modulus, remainder, after_point, places } => {
-                self.residue(modulus.clone(), remainder.clone(), *after_point, *places)
-            }
             Node::Look(look, inner) => {
                 let inner = self.copy_with(from, *inner, known);
                 self.look(*look, inner)

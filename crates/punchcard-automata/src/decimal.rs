@@ -3,6 +3,7 @@
 use num_bigint::{BigInt, BigUint, Sign};
 use num_integer::Integer;
 use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 
 /// The largest power of ten that a number in a schema may have; beyond it, its digits would not fit in memory.
 pub const MAX_EXPONENT: i64 = 10_000;
@@ -90,6 +91,49 @@ impl Decimal {
     /// The power of ten of the last digit.
     pub fn exponent(&self) -> i64 {
         self.exponent
+    }
+
+    /// The magnitude is below this power of ten, and not below the one before (of zero: 0).
+    pub fn top(&self) -> i64 {
+        self.exponent + self.digits.len() as i64
+    }
+
+    /// The value without its sign.
+    pub fn magnitude(&self) -> Decimal {
+        Decimal { negative: false, ..self.clone() }
+    }
+
+    /// `10^exponent`.
+    pub fn power_of_ten(exponent: i64) -> Decimal {
+        Decimal { negative: false, digits: vec![1], exponent }
+    }
+
+    /// The value with the other sign.
+    pub fn negated(&self) -> Decimal {
+        Decimal { negative: !self.negative && !self.is_zero(), ..self.clone() }
+    }
+
+    /// The greatest number of at most 17 digits that, read as a double, is below this one read as a double. `None` where
+    /// doubles end, and at zero.
+    pub fn below_as_double(&self) -> Option<Decimal> {
+        self.beside_as_double(f64::next_down).into_iter().max()
+    }
+
+    /// The least such number above this one.
+    pub fn above_as_double(&self) -> Option<Decimal> {
+        self.beside_as_double(f64::next_up).into_iter().min()
+    }
+
+    fn beside_as_double(&self, next: fn(f64) -> f64) -> Vec<Decimal> {
+        let digits: String = self.digits.iter().map(|d| (b'0' + d) as char).collect();
+        let sign = if self.negative { "-" } else { "" };
+        let text = format!("{sign}0{digits}e{}", self.exponent);
+        let Some(double) = text.parse().ok().filter(|&double: &f64| double != 0.0 && double.is_finite()) else {
+            return Vec::new();
+        };
+        // The shortest spelling and the closest one; either may be farther away.
+        let next = next(double);
+        [format!("{next:e}"), format!("{next:.16e}")].iter().filter_map(|text| Decimal::parse(text)).collect()
     }
 
     /// Whether the value is a whole number.
@@ -183,10 +227,37 @@ impl Decimal {
     }
 
     fn cmp_magnitude(&self, other: &Decimal) -> Ordering {
-        let top = |d: &Decimal| (!d.is_zero()).then(|| d.exponent + d.digits.len() as i64);
+        let top = |d: &Decimal| (!d.is_zero()).then(|| d.top());
         // Without leading zeros the position of the first digit decides, then the digits from the front.
         top(self).cmp(&top(other)).then_with(|| self.digits.cmp(&other.digits))
     }
+}
+
+/// What stands for the value of a JSON number that is too long, or too far from one, for a [`Decimal`]: equal for equal
+/// values, and for no others that anyone will ever see (128 bits).
+pub fn digest(text: &str) -> u128 {
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let (negative, whole) = whole.strip_prefix('-').map_or((false, whole), |whole| (true, whole));
+    let digits = || whole.bytes().chain(fraction.bytes());
+    let zeros = digits().rev().take_while(|&digit| digit == b'0').count();
+    let length = whole.len() + fraction.len() - zeros;
+    let zero = BigInt::default();
+    let exponent: BigInt = exponent.strip_prefix('+').unwrap_or(exponent).parse().unwrap_or(zero);
+    let last = exponent + zeros - fraction.len();
+    let half = |seed: u64| {
+        let mut hasher = rustc_hash::FxHasher::default();
+        (seed, negative).hash(&mut hasher);
+        // Two rounds with different factors, so that both halves depend on every digit in their own way.
+        let significant = digits().take(length).skip_while(|&digit| digit == b'0');
+        let mixed = significant.fold(seed, |mixed, digit| {
+            (mixed.rotate_left(7) ^ u64::from(digit)).wrapping_mul(seed | 1).wrapping_add(mixed >> 29)
+        });
+        mixed.hash(&mut hasher);
+        last.hash(&mut hasher);
+        u128::from(hasher.finish())
+    };
+    half(0x9E37_79B9_7F4A_7C15) << 64 | half(0xD1B5_4A32_D192_ED03)
 }
 
 impl PartialOrd for Decimal {
@@ -239,6 +310,41 @@ mod tests {
         for bad in ["", "-", "1e", "a", ".5", "1e+"] {
             assert_eq!(Decimal::parse(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn digests_are_of_values() {
+        let zeros = "0".repeat(20_000);
+        let same = [
+            [format!("1{zeros}"), "1e20000".into()],
+            [format!("-0.{zeros}12"), "-1.2e-20001".into()],
+            ["1e99999999999999999999".into(), "0.010E+100000000000000000001".into()],
+        ];
+        for [a, b] in &same {
+            assert_eq!(digest(a), digest(b));
+        }
+        let other = ["1e20001", "-1e20000", "2e20000", "1e-20000", "1e99999999999999999998", "12e20000", "1.02e20000"];
+        let mut all: Vec<u128> = same.iter().map(|[a, _]| digest(a)).chain(other.map(digest)).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 10);
+    }
+
+    #[test]
+    fn neighbours_as_doubles() {
+        for (x, below, above) in [
+            ("1", "0.99999999999999989", "1.0000000000000002"),
+            ("0.1", "0.099999999999999992", "0.10000000000000002"),
+            ("-1", "-1.0000000000000002", "-0.9999999999999999"),
+            ("9007199254740992", "9007199254740991", "9007199254740994"),
+        ] {
+            let (b, a) = (d(x).below_as_double().unwrap(), d(x).above_as_double().unwrap());
+            let double = |x: &Decimal| x.to_string().parse::<f64>().unwrap();
+            assert!(double(&b) < double(&d(x)) && double(&d(x)) < double(&a));
+            assert!(b >= d(below) && a <= d(above), "{x}: {b} {a}");
+        }
+        assert_eq!(Decimal::ZERO.below_as_double(), None);
+        assert_eq!(d("1e400").above_as_double(), None);
     }
 
     #[test]

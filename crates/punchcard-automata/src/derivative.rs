@@ -253,10 +253,6 @@ impl Languages {
             Node::Not(a) | Node::Repeat(a, ..) => self.frontier(*a, out),
             Node::Look(_, a) => self.frontier(*a, out),
             Node::Machine(id, state) => out.machines.push((*id, state.clone())),
-            Node::Residue { .. } => {
-                out.chars.extend(u32::from(b'0')..=u32::from(b'9'));
-                out.chars.push(u32::from(b'.'));
-            }
             Node::Texts { list, lo, hi, depth } => {
                 let (mut texts, depth) = (self.lists[*list as usize].slice(*lo, *hi), *depth as usize);
                 while let Some(first) = texts.first() {
@@ -378,19 +374,6 @@ impl Languages {
             &Node::Not(a) => {
                 let rest = self.part(a, Language::EPSILON, c);
                 self.not(rest)
-            }
-            Node::Residue { modulus, remainder, after_point, places } => {
-                let (modulus, places, after_point) = (modulus.clone(), *places, *after_point);
-                match (char::from_u32(c), after_point) {
-                    (Some('.'), None) => self.residue(modulus, remainder.clone(), Some(0), places),
-                    // Past the last place that matters only zeros keep the value.
-                    (Some('0'), Some(read)) if read == places => id,
-                    (Some(digit @ '0'..='9'), _) if after_point != Some(places) => {
-                        let remainder = (remainder * 10u32 + (digit as u32 - '0' as u32)) % &*modulus;
-                        self.residue(modulus, remainder, after_point.map(|read| read + 1), places)
-                    }
-                    _ => return,
-                }
             }
             &Node::Texts { list, lo, hi, depth } => {
                 let Some(next) = char::from_u32(c) else { return };

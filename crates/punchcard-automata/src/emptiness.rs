@@ -69,6 +69,12 @@ impl Languages {
         let mut at = id;
         // The search finds one way; after it the rest of the way is found from every state on it.
         while !self.is_nullable(at) {
+            if let (Node::Machine(..), Some(c)) = (self.node(at), self.way_of_machines(at)) {
+                text.extend(char::from_u32(c));
+                at = self.step(at, c);
+                self.check_limit()?;
+                continue;
+            }
             let Some(path) = self.path(at, Self::is_nullable)? else { return Ok(None) };
             text.extend(path.iter().filter_map(|&(c, _)| char::from_u32(c)));
             match path.last() {

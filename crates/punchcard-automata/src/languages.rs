@@ -9,8 +9,6 @@ use crate::machine::Machine;
 use crate::texts::{List, SHORT};
 use crate::work;
 use hashbrown::HashMap;
-use num_bigint::BigUint;
-use num_integer::Integer;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
@@ -66,14 +64,6 @@ pub(crate) enum Node {
         lo: u32,
         hi: u32,
         depth: u32,
-    },
-    /// Digits, then perhaps a point and at most `places` digits, that make the number begun with `remainder` a multiple
-    /// of `modulus` (both scaled by `10^places`). `after_point` counts the places already read.
-    Residue {
-        modulus: Arc<BigUint>,
-        remainder: BigUint,
-        after_point: Option<u32>,
-        places: u32,
     },
     /// A zero-width assertion. Ahead: the rest of the text is in `inner`. Behind: `inner` is what is left of the language
     /// of the text before this point, so it holds where `inner` has the empty text.
@@ -299,7 +289,6 @@ impl Languages {
                 self.heap += 2 * size_of_val(&**items);
             }
             Node::Machine(_, state) => self.heap += 16 + state.len(),
-            Node::Residue { .. } => self.heap += 256,
             _ => {}
         }
         let id = Language(self.nodes.len() as u32);
@@ -330,7 +319,6 @@ impl Languages {
             Node::Texts { list, lo, hi, depth } => {
                 self.lists[*list as usize].hash(*lo, *hi, *depth, &mut h);
             }
-            Node::Residue { .. } => node.hash(&mut h),
             Node::Look(look, a) => (look, self.fingerprint(*a)).hash(&mut h),
             Node::Machine(id, state) => (self.machine_prints[*id as usize], state).hash(&mut h),
         }
@@ -421,11 +409,6 @@ impl Languages {
                 // The first text of a slice is always one of the language.
                 let nullable = list.slice(*lo, *hi)[0].len() == *depth as usize;
                 Facts { nullable, min_len, max_len, ..base }
-            }
-            Node::Residue { modulus, remainder, after_point, places } => {
-                let min_len = residue_distance(modulus, remainder, *after_point, *places);
-                // Not plain: intersected with a bound, the search for a multiple needs `min_len` to find its way.
-                Facts { nullable: min_len == 0, plain: false, min_len, max_len: UNBOUNDED, ..base }
             }
             Node::Look(look, a) => {
                 let a = self.facts(*a);
@@ -578,20 +561,6 @@ impl Languages {
             Node::Texts { list, lo, hi, depth } => Some(self.lists[*list as usize].rests(*lo, *hi, *depth).collect()),
             _ => None,
         }
-    }
-
-    pub(crate) fn residue(
-        &mut self,
-        modulus: impl Into<Arc<BigUint>>,
-        remainder: BigUint,
-        after_point: Option<u32>,
-        places: u32,
-    ) -> Language {
-        let modulus = modulus.into();
-        if residue_distance(&modulus, &remainder, after_point, places) == UNBOUNDED {
-            return Language::EMPTY;
-        }
-        self.intern(Node::Residue { modulus, remainder, after_point, places })
     }
 
     /// Texts of `a` followed by texts of `b`.
@@ -950,39 +919,6 @@ impl Languages {
         }
         self.is_nullable(at)
     }
-}
-
-/// A lower bound on the characters that are still needed for a multiple; 0 exactly if none are, `UNBOUNDED` exactly if no
-/// multiple can be reached.
-///
-/// With `j` more digits the digits read so far become `remainder · 10^j + x` for any `x < 10^j`, so a multiple is among
-/// them exactly if the distance to the next one is below `10^j`.
-fn residue_distance(modulus: &BigUint, remainder: &BigUint, after_point: Option<u32>, places: u32) -> u32 {
-    let ten = |n: u32| BigUint::from(10u32).pow(n);
-    let gap = |n: BigUint, modulus: &BigUint| (modulus - n % modulus) % modulus;
-    if let Some(read) = after_point {
-        let left = ten(places - read);
-        let gap = gap(remainder * &left, modulus);
-        return if gap == BigUint::ZERO {
-            0
-        } else if gap < left {
-            1
-        } else {
-            UNBOUNDED
-        };
-    }
-    let whole = modulus / modulus.gcd(&ten(places));
-    for digits in 0.. {
-        let span = ten(digits);
-        if gap(remainder * &span, &whole) < span {
-            return digits;
-        }
-        let fine = ten(digits + places);
-        if gap(remainder * &fine, modulus) < fine {
-            return digits + 1;
-        }
-    }
-    UNBOUNDED
 }
 
 /// The bounds of `(x{low,high}){min,max}` as one counter, if the counts that it allows have no gap.

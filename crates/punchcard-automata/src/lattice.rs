@@ -6,6 +6,8 @@
 
 use crate::decimal::Decimal;
 use crate::languages::LimitExceeded;
+use crate::languages::UNBOUNDED;
+use crate::number_room::Room;
 use num_bigint::BigUint;
 use num_integer::Integer;
 
@@ -32,6 +34,11 @@ impl Unit {
             (odd, fives) = (quotient, fives + 1);
         }
         Unit { two: twos as i64 + value.exponent(), five: fives + value.exponent(), odd }
+    }
+
+    /// Whether its multiples are the whole numbers.
+    pub fn is_one(&self) -> bool {
+        self.two == 0 && self.five == 0 && self.odd == BigUint::from(1u32)
     }
 
     /// Whether all multiples of `other` are multiples of this.
@@ -121,6 +128,38 @@ impl Term {
             && other.not.iter().all(|theirs| self.not.iter().any(|ours| divides(ours, theirs)))
     }
 
+    /// At least so many numbers between two magnitudes are in this term and have room, up to `most`.
+    pub fn count(&self, low: &Decimal, high: &Decimal, room: &Room, most: u32) -> BigUint {
+        let Some(unit) = &self.unit else {
+            // Between neighbours in the room at the lower end, of which the multiples of the others are less than half.
+            let places = room.places_at(low);
+            if places == UNBOUNDED {
+                return most.into();
+            }
+            let from: BigUint =
+                low.scaled(places.max(low.places())) / BigUint::from(10u32).pow(low.places().saturating_sub(places));
+            let to =
+                high.scaled(places.max(high.places())) / BigUint::from(10u32).pow(high.places().saturating_sub(places));
+            let between = if to > from { to - from - 1u32 } else { BigUint::ZERO };
+            return if self.not.is_empty() { between } else { between / 2u32 };
+        };
+        let places = unit.places().max(low.places()).max(high.places());
+        let (step, end) = (unit.scaled(places), high.scaled(places));
+        let (first, last) = (low.scaled(places) / &step + 1u32, end.div_ceil(&step));
+        let count = if last > first { &last - &first } else { BigUint::ZERO };
+        if self.not.is_empty() || count.bits() > 48 {
+            // Of 2^n in a row at least one is not excluded; see `meets`.
+            return count >> self.not.len();
+        }
+        let excluded: Vec<BigUint> = self.not.iter().map(|other| other.scaled(places) / &step).collect();
+        let (mut at, mut found) = (first, 0);
+        while at < last && found < most {
+            found += u32::from(!excluded.iter().any(|every| at.is_multiple_of(every)));
+            at += 1u32;
+        }
+        found.into()
+    }
+
     /// Whether a multiple of `unit` that is in this term is at least `first` and below `end`, in steps of `10^-places`.
     pub fn meets(&self, unit: &Unit, first: &BigUint, end: &BigUint, places: u32) -> bool {
         let step = unit.scaled(places);
@@ -160,6 +199,16 @@ impl Rule {
 
     pub fn has(&self, value: &Decimal) -> bool {
         self.0.iter().any(|term| term.has(value))
+    }
+
+    /// Whether it has every number.
+    pub fn is_always(&self) -> bool {
+        matches!(&*self.0, [Term { unit: None, not }] if not.is_empty())
+    }
+
+    /// Whether it has just the whole numbers.
+    pub fn is_whole(&self) -> bool {
+        matches!(&*self.0, [Term { unit: Some(unit), not }] if not.is_empty() && unit.is_one())
     }
 
     /// Whether there is a number between any two.

@@ -11,8 +11,9 @@
 //! * [`machine`][]: languages that code describes, by the steps of an automaton; [`alphabet`]: what it tells apart.
 //! * [`formats`][]: the `format`s of JSON Schema.
 //! * [`pattern`][]: regular expressions of ECMA-262.
-//! * [`decimal`][]: exact numbers; `number`: the plain spellings of numbers within bounds, and of multiples.
-//! * `number_set`: sets of numbers by value; `number_machine`: all their spellings, with exponents.
+//! * [`decimal`][]: exact numbers; `number_set`: sets of numbers by value.
+//! * `number`: plain spellings of such a set, as expressions; `number_room`: how many digits they may have.
+//! * `number_machine`: spellings of any set, plain ones and those with exponents.
 
 pub mod alphabet;
 pub mod charset;
@@ -27,6 +28,7 @@ mod lattice;
 pub mod machine;
 mod number;
 mod number_machine;
+mod number_room;
 mod number_set;
 mod number_side;
 pub mod pattern;
@@ -40,4 +42,5 @@ pub use decimal::Decimal;
 pub use derivative::Transitions;
 pub use languages::{Language, Languages, LimitExceeded, Look};
 pub use machine::Machine;
+pub use number_room::NumberDigits;
 pub use number_set::NumberSet;

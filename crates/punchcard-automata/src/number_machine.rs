@@ -1,4 +1,4 @@
-//! Every spelling of the numbers in a set (RFC 8259, section 6), with and without exponents, as a machine.
+//! Spellings of the numbers in a set as a machine: every one (RFC 8259, section 6), or the plain ones, without exponents.
 //!
 //! Up to an `e`, a state is what matters of the digits; behind it, the exponents that are left. Both are kept in a form in
 //! which equal futures mostly are equal, and a state is made only if some number goes on like this.
@@ -8,6 +8,7 @@ use crate::charset::CharSet;
 use crate::exponents::Spans;
 use crate::languages::{Language, Languages, LimitExceeded};
 use crate::machine::Machine;
+use crate::number_room::{Left, Room};
 use crate::number_set::NumberSet;
 use crate::number_side::{Digits, Side};
 use num_bigint::BigUint;
@@ -20,7 +21,22 @@ impl Languages {
             return Ok(self.all_numbers());
         }
         let set = set.clone().without_vain_terms();
-        let machine = Spellings::new(&set)?;
+        self.spellings(Spellings::new(&set, None)?)
+    }
+
+    /// The plain spellings of the numbers in a set, for which there is room before the point.
+    pub(crate) fn plain_machine(&mut self, set: &NumberSet, room: Room) -> Result<Language, LimitExceeded> {
+        let set = set.clone().without_vain_terms();
+        let numbers = self.spellings(Spellings::new(&set, Some(room))?)?;
+        if self.can_write("0123456789.-") {
+            return Ok(numbers);
+        }
+        let any = self.any_char();
+        let writable = self.star(any);
+        Ok(self.and([numbers, writable]))
+    }
+
+    fn spellings(&mut self, machine: Spellings) -> Result<Language, LimitExceeded> {
         Ok(if machine.sides.iter().all(|side| side.start().is_none()) {
             Language::EMPTY
         } else {
@@ -35,6 +51,8 @@ struct Spellings {
     /// The numbers from zero up, and those from zero down.
     sides: [Side; 2],
     alphabet: Alphabet,
+    /// The room for digits, where there are no exponents.
+    plain: Option<Room>,
 }
 
 /// Where in a number a text ends.
@@ -66,17 +84,40 @@ struct State {
     spans: Spans,
     /// What was read of the exponent.
     exponent: i64,
+    /// Behind the point of a plain number.
+    left: Option<Left>,
 }
 
 impl Spellings {
-    fn new(set: &NumberSet) -> Result<Spellings, LimitExceeded> {
+    fn new(set: &NumberSet, plain: Option<Room>) -> Result<Spellings, LimitExceeded> {
         let classes = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", ".", "eE", "+", "-"];
         let classes = classes.map(|class| CharSet::new(class.chars().map(|c| (c as u32, c as u32))));
         Ok(Spellings {
-            name: format!("numbers {set}"),
-            sides: [Side::new(set, false)?, Side::new(set, true)?],
+            name: match &plain {
+                None => format!("numbers {set}"),
+                Some(room) => format!("plain numbers {set} {room:?}"),
+            },
+            sides: [Side::new(set, false, plain.is_some())?, Side::new(set, true, plain.is_some())?],
             alphabet: Alphabet::new(&classes),
+            plain,
         })
+    }
+
+    /// Whether a plain number can go on like this.
+    fn is_alive(&self, room: &Room, state: &State) -> bool {
+        let (side, digits) = (self.side(state), &state.digits);
+        let here = (digits.shift, digits.shift);
+        match (state.place, state.left) {
+            (Place::Start, _) => true,
+            // A minus before a zero alone is the beginning of nothing else.
+            (Place::Minus, _) => side.has_some(),
+            (Place::Zero, _) => (room.fraction || !state.minus) && side.begins(digits, here),
+            (Place::Whole, _) => side.begins(digits, (digits.shift, i64::MAX)),
+            (Place::Point, left) => left != Some(Left::Digits(0)) && side.begins(digits, here),
+            (Place::Fraction, Some(Left::Digits(0))) => side.exponents(digits).contains(0),
+            (Place::Fraction, _) => side.begins(digits, here),
+            _ => false,
+        }
     }
 
     fn side(&self, state: &State) -> &Side {
@@ -101,8 +142,15 @@ impl Spellings {
                 state.digits = self.side(&state).push(std::mem::take(&mut state.digits), digit, false)?;
                 Whole
             }
-            (Zero | Whole, '.', _) => Point,
+            (Zero | Whole, '.', _) => {
+                let whole = if state.digits.some { state.digits.shift as u32 } else { 0 };
+                state.left = self.plain.as_ref().map(|room| room.at_point(whole));
+                Point
+            }
             (Point | Fraction, _, Some(digit)) => {
+                if let (Some(room), Some(left)) = (&self.plain, state.left) {
+                    state.left = Some(room.push(left, digit == 0)?);
+                }
                 state.digits = self.side(&state).push(std::mem::take(&mut state.digits), digit, true)?;
                 Fraction
             }
@@ -125,7 +173,11 @@ impl Spellings {
             }
             _ => return None,
         };
-        (state.place < E || !state.spans.is_empty()).then_some(state)
+        let alive = match &self.plain {
+            Some(room) => self.is_alive(room, &state),
+            None => state.place < E || !state.spans.is_empty(),
+        };
+        alive.then_some(state)
     }
 }
 
@@ -140,7 +192,8 @@ impl Machine for Spellings {
 
     fn start(&self) -> Box<[u8]> {
         let nothing = Spans::default();
-        State { place: Place::Start, minus: false, digits: Digits::default(), spans: nothing, exponent: 0 }.write()
+        State { place: Place::Start, minus: false, digits: Digits::default(), spans: nothing, exponent: 0, left: None }
+            .write()
     }
 
     fn step(&self, state: &[u8], c: char) -> Option<Box<[u8]>> {
@@ -158,6 +211,40 @@ impl Machine for Spellings {
 
     fn reads(&self, _state: &[u8]) -> CharSet {
         CharSet::new("+-.0123456789Ee".chars().map(|c| (c as u32, c as u32)))
+    }
+
+    /// Of a plain number: a digit that ends it, or one of some number with as few digits before the point as can be.
+    fn way(&self, state: &[u8]) -> Option<char> {
+        self.plain.as_ref()?;
+        let state = State::read(state);
+        let digits = || ('0'..='9').filter_map(|c| Some((c, self.next(state.clone(), c)?)));
+        let accepts = |next: &State| next.place >= Place::Zero && self.side(next).exponents(&next.digits).contains(0);
+        match state.place {
+            Place::Start | Place::Minus | Place::Whole => {
+                let (least, most) = self.side(&state).tops();
+                // A zero at the front ends the whole part.
+                let zero = digits().next().filter(|_| state.place < Place::Whole).filter(|(c, _)| *c == '0');
+                let mut powers = least.max(state.digits.shift).max(1)..=most;
+                let shortest = |power: i64| {
+                    if state.digits.shift == power {
+                        return Some('.');
+                    }
+                    let begins = |next: &State| self.side(next).begins(&next.digits, (power, power));
+                    digits().find(|(c, next)| (*c != '0' || state.digits.some) && begins(next)).map(|(c, _)| c)
+                };
+                let begins = |power| !state.digits.some || self.side(&state).begins(&state.digits, (power, power));
+                let minus = || self.next(state.clone(), '-').map(|_| '-');
+                let found = zero
+                    .map(|(c, _)| c)
+                    .or_else(|| powers.find_map(|power| begins(power).then(|| shortest(power)).flatten()));
+                found.or_else(minus)
+            }
+            Place::Zero => Some('.'),
+            Place::Point | Place::Fraction => {
+                digits().find(|(_, next)| accepts(next)).or_else(|| digits().next()).map(|(c, _)| c)
+            }
+            _ => None,
+        }
     }
 
     fn least(&self, state: &[u8]) -> u32 {
@@ -185,6 +272,15 @@ impl State {
                 put(&mut out, number);
             }
             put(&mut out, length.map_or(-1, |length| length as i64));
+            // Room without a bound is the greatest number, so zeros are told by their sign.
+            put(
+                &mut out,
+                match self.left {
+                    None => 0,
+                    Some(Left::Digits(left)) => 1 + i64::from(left),
+                    Some(Left::Zeros(read)) => -1 - i64::from(read),
+                },
+            );
             out.extend(rest.to_bytes_le());
         }
         out.into()
@@ -194,7 +290,7 @@ impl State {
         let (first, mut rest) = (bytes[0], &bytes[1..]);
         let (place, minus) = (PLACES[usize::from(first & 15)], first & 16 > 0);
         let mut digits = Digits { some: first & 32 > 0, ..Digits::default() };
-        let (mut spans, mut exponent) = (Vec::new(), 0);
+        let (mut spans, mut exponent, mut left) = (Vec::new(), 0, None);
         if place >= Place::E {
             exponent = take(&mut rest);
             while !rest.is_empty() {
@@ -205,9 +301,14 @@ impl State {
             (digits.like, digits.shared) = (start..end, shared);
             [digits.shift, digits.places, digits.zeros] = [(); 3].map(|()| take(&mut rest));
             digits.length = usize::try_from(take(&mut rest)).ok();
+            left = match take(&mut rest) {
+                0 => None,
+                digits @ 1.. => Some(Left::Digits((digits - 1) as u32)),
+                zeros => Some(Left::Zeros((-1 - zeros) as u32)),
+            };
             digits.rest = BigUint::from_bytes_le(rest);
         }
-        State { place, minus, digits, spans: Spans(spans), exponent }
+        State { place, minus, digits, spans: Spans(spans), exponent, left }
     }
 }
 

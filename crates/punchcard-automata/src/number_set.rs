@@ -6,7 +6,8 @@
 
 use crate::decimal::Decimal;
 use crate::languages::LimitExceeded;
-use crate::lattice::{Rule, Unit};
+use crate::lattice::{Rule, Term, Unit};
+use crate::number_room::{NumberDigits, Room};
 use num_bigint::BigUint;
 use std::fmt::{Display, Formatter, Write};
 
@@ -44,6 +45,21 @@ impl NumberSet {
     /// Nothing but `value`.
     pub fn equal(value: &Decimal) -> NumberSet {
         NumberSet::around(value, false, true, false)
+    }
+
+    /// The whole numbers.
+    pub fn integers() -> NumberSet {
+        NumberSet::multiples_of(&Decimal::power_of_ten(0))
+    }
+
+    /// Numbers from `bound` on.
+    pub fn at_least(bound: &Decimal) -> NumberSet {
+        NumberSet::around(bound, false, true, true)
+    }
+
+    /// Numbers up to `bound`.
+    pub fn at_most(bound: &Decimal) -> NumberSet {
+        NumberSet::around(bound, true, true, false)
     }
 
     /// Numbers above `bound`.
@@ -142,6 +158,48 @@ impl NumberSet {
     /// Whether the value is in the set.
     pub fn contains(&self, value: &Decimal) -> bool {
         self.has_from(self.points.partition_point(|point| point < value), value)
+    }
+
+    /// Whether it has whole numbers only, and that is plain to see.
+    pub(crate) fn is_whole(&self) -> bool {
+        let points = self.points.iter().zip(&self.has).all(|(point, has)| !has || point.is_integer());
+        let is_whole = |term: &Term| term.unit.as_ref().is_some_and(|unit| unit.places() == 0);
+        points && self.gaps.iter().all(|gap| gap.0.iter().all(is_whole))
+    }
+
+    /// The room for its plain numbers, and those for which there is room before the point.
+    pub(crate) fn in_room(&self, digits: Option<NumberDigits>) -> Result<(Room, NumberSet), LimitExceeded> {
+        let room = Room::new(self, digits);
+        if !room.is_bounded() {
+            return Ok((room, self.clone()));
+        }
+        let end = Decimal::power_of_ten(i64::from(room.whole));
+        let mut parts = vec![self.clone()];
+        let is_endless = |gap: Option<&Rule>| gap.is_some_and(|gap| !gap.0.is_empty());
+        parts.extend(is_endless(self.gaps.first()).then(|| NumberSet::above(&end.negated())));
+        parts.extend(is_endless(self.gaps.last()).then(|| NumberSet::below(&end)));
+        Ok((room, NumberSet::intersection(parts)?))
+    }
+
+    /// At least so many numbers of the set have plain spellings, counted up to `most` + 1; if that is not more than `most`,
+    /// there may yet be some more.
+    pub fn count_plain(&self, digits: Option<NumberDigits>, most: u32) -> Result<u32, LimitExceeded> {
+        let (room, set) = self.in_room(digits)?;
+        let most = most.saturating_add(1);
+        let mut count = BigUint::from(set.has.iter().filter(|has| **has).count());
+        for (i, gap) in set.gaps.iter().enumerate() {
+            let ends = i.checked_sub(1).and_then(|before| Some((set.points.get(before)?, set.points.get(i)?)));
+            let Some((low, high)) = ends else {
+                if gap.0.is_empty() {
+                    continue;
+                }
+                return Ok(most);
+            };
+            let (low, high) = if low.is_negative() { (high, low) } else { (low, high) };
+            let counts = gap.0.iter().map(|term| term.count(low, high, &room, most));
+            count += counts.max().unwrap_or_default();
+        }
+        Ok(u32::try_from(count).unwrap_or(most).min(most))
     }
 
     /// Whether every number is in the set (a mixture of multiples that leaves nothing out may go unnoticed).

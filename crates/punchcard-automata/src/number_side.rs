@@ -56,6 +56,8 @@ struct Gap {
 /// The magnitudes of the numbers above zero, or of those below, in a set.
 #[derive(Debug)]
 pub(crate) struct Side {
+    /// No exponent follows, so the digits say where the point is.
+    plain: bool,
     zero: bool,
     /// From the least to the greatest.
     points: Vec<Point>,
@@ -78,6 +80,9 @@ pub(crate) struct Side {
     odds: Vec<u64>,
 }
 
+/// All powers of ten.
+const ANYWHERE: (i64, i64) = (i64::MIN, i64::MAX);
+
 /// What the digits of a point are to the digits read.
 #[derive(Clone, Copy, PartialEq)]
 enum Found {
@@ -88,7 +93,7 @@ enum Found {
 }
 
 impl Side {
-    pub fn new(set: &NumberSet, minus: bool) -> Result<Side, LimitExceeded> {
+    pub fn new(set: &NumberSet, minus: bool, plain: bool) -> Result<Side, LimitExceeded> {
         const MOST_BITS: u64 = 1 << 13;
         let zero = set.points.partition_point(Decimal::is_negative);
         // From zero away, on either side.
@@ -118,7 +123,8 @@ impl Side {
         units.sort_unstable();
         units.dedup();
         // Any digits are at the front of numbers as small and of numbers as large as one wants.
-        let always = gaps.iter().any(|gap| gap.high.is_none() || (gap.low.is_none() && gap.rule.is_dense()));
+        let anywhere = |gap: &Gap| gap.high.is_none() || (gap.low.is_none() && gap.rule.is_dense());
+        let always = !plain && gaps.iter().any(anywhere);
         let bounded = !always && terms().any(|term| term.unit.is_some());
         let places = units.iter().map(|unit| unit.places()).max().unwrap_or(0);
         let twos = units.iter().map(|unit| unit.two - unit.five).max().unwrap_or(0).max(0);
@@ -143,6 +149,7 @@ impl Side {
             odds.clear();
         }
         Ok(Side {
+            plain,
             zero: set.has[zero],
             points,
             order,
@@ -160,21 +167,25 @@ impl Side {
     /// Before any digit; `None` if the side has no number, not even zero.
     pub fn start(&self) -> Option<Digits> {
         let digits = Digits { like: 0..self.points.len(), length: self.bounded.then_some(0), ..Digits::default() };
-        let any = self.zero || !self.gaps.is_empty() || self.points.iter().any(|point| point.has);
-        any.then_some(digits)
+        (self.zero || self.has_some()).then_some(digits)
     }
 
-    /// The digits with one more, which must be of some number.
+    /// Whether there are numbers other than zero.
+    pub fn has_some(&self) -> bool {
+        !self.gaps.is_empty() || self.points.iter().any(|point| point.has)
+    }
+
+    /// The digits with one more, which must be of some number (of plain ones that is asked apart: `begins`).
     pub fn push(&self, mut digits: Digits, digit: u8, after_point: bool) -> Option<Digits> {
         let units = self.modulus != BigUint::ZERO;
+        let shifts = self.plain || !self.points.is_empty();
         digits.places += i64::from(after_point && units);
         if !digits.some && digit == 0 {
-            digits.shift -= i64::from(after_point && !self.points.is_empty());
-            let any = !self.gaps.is_empty() || self.points.iter().any(|point| point.has);
-            return (self.zero || any).then_some(digits);
+            digits.shift -= i64::from(after_point && shifts);
+            return (self.zero || self.has_some()).then_some(digits);
         }
         digits.some = true;
-        digits.shift += i64::from(!after_point && !self.points.is_empty());
+        digits.shift += i64::from(!after_point && shifts);
         self.compare(&mut digits, digit);
         if units && digit == 0 {
             digits.zeros += 1;
@@ -190,11 +201,53 @@ impl Side {
             }
             digits.zeros = 0;
         }
-        if digits.length.is_some() && !self.has_multiples_like(&digits) {
+        if self.plain {
+            return Some(digits);
+        }
+        if digits.length.is_some() && !self.has_multiples_like(&digits, ANYWHERE) {
             digits.length = None;
         }
-        let alive = self.always || digits.length.is_some() || self.has_some_like(&digits);
+        let alive = self.always || digits.length.is_some() || self.has_some_like(&digits, ANYWHERE);
         alive.then_some(digits)
+    }
+
+    /// Whether some plain number begins with the digits: one with `powers` digits before the point.
+    pub fn begins(&self, digits: &Digits, powers: (i64, i64)) -> bool {
+        if !digits.some {
+            return self.zero || self.has_below(digits.shift);
+        }
+        self.has_some_like(digits, powers) || self.has_multiples_like(digits, powers)
+    }
+
+    /// No number has fewer digits before the point (a lower bound), and where there is no last gap, none has more.
+    pub fn tops(&self) -> (i64, i64) {
+        let points = self.points.iter().filter(|point| point.has).map(|point| point.top);
+        let gaps = self.gaps.iter().flat_map(|gap| {
+            let low = gap.low.map_or(i64::MIN, |low| self.points[low].top);
+            gap.rule.0.iter().map(move |term| term.unit.as_ref().map_or(low, |unit| low.max(unit.magnitude().0)))
+        });
+        let last = |gap: &Gap| gap.high.map_or(i64::MAX, |high| self.points[high].top);
+        let most = points.clone().chain(self.gaps.iter().map(last)).max();
+        (points.chain(gaps).min().unwrap_or(0), most.unwrap_or(0))
+    }
+
+    /// Whether there is a number between zero and a power of ten that is not above one.
+    fn has_below(&self, power: i64) -> bool {
+        let (zero, end) = (Decimal::ZERO, Decimal::power_of_ten(power));
+        let is_below = |point: Option<usize>| point.is_none_or(|point| self.points[point].top <= power);
+        self.points.iter().any(|point| point.has && point.top <= power)
+            || self.gaps.iter().filter(|gap| is_below(gap.low)).any(|gap| {
+                let low = gap.low.map_or(&zero, |low| &self.points[low].value);
+                let high =
+                    gap.high.map(|high| &self.points[high].value).filter(|high| high.top() <= power).unwrap_or(&end);
+                let meets = |term: &Term| {
+                    term.unit.as_ref().is_none_or(|unit| {
+                        let places = self.places.max(low.places()).max(high.places());
+                        term.meets(unit, &(low.scaled(places) + 1u32), &high.scaled(places), places)
+                    })
+                };
+                gap.rule.0.iter().any(meets)
+            })
     }
 
     /// Narrows the points that are like the digits.
@@ -236,39 +289,47 @@ impl Side {
         (low, high)
     }
 
-    /// Whether a point, or a number of a gap that has nearly all, begins with these digits.
-    fn has_some_like(&self, digits: &Digits) -> bool {
-        self.order[digits.like.clone()].iter().any(|&i| self.points[i].has)
+    /// Whether a point, or a number of a gap that has nearly all, begins with these digits and has the power of ten.
+    fn has_some_like(&self, digits: &Digits, (least, most): (i64, i64)) -> bool {
+        let like = self.order[digits.like.clone()].iter().map(|&i| &self.points[i]);
+        like.into_iter().any(|point| point.has && (least..=most).contains(&point.top))
             || self.gaps.iter().filter(|gap| gap.rule.is_dense()).any(|gap| {
                 let (low, high) = self.powers(gap, digits, true);
-                low <= high
+                low.max(least) <= high.min(most)
             })
     }
 
-    /// Whether a multiple between bounds begins with these digits.
-    fn has_multiples_like(&self, digits: &Digits) -> bool {
+    /// Whether a multiple between bounds begins with these digits and has the power of ten.
+    fn has_multiples_like(&self, digits: &Digits, powers: (i64, i64)) -> bool {
         self.gaps.iter().any(|gap| {
-            let of_unit =
-                |term: &Term| term.unit.as_ref().is_some_and(|unit| self.has_term_like(gap, term, unit, digits));
+            let of_unit = |term: &Term| {
+                term.unit.as_ref().is_some_and(|unit| self.has_term_like(gap, term, unit, digits, powers))
+            };
             gap.rule.0.iter().any(of_unit)
         })
     }
 
     /// The numbers that begin with the digits `D` are those from `D · 10^k` up to `(D + 1) · 10^k`, for any `k`. Where a bound
     /// of the gap is in such a window, the digits are those of the bound; elsewhere their remainder says everything.
-    fn has_term_like(&self, gap: &Gap, term: &Term, unit: &Unit, digits: &Digits) -> bool {
-        let (Some(length), Some(high)) = (digits.length, gap.high) else { return false };
-        let (low, high) = (gap.low.map(|low| &self.points[low]), &self.points[high]);
+    fn has_term_like(&self, gap: &Gap, term: &Term, unit: &Unit, digits: &Digits, (least, most): (i64, i64)) -> bool {
+        let Some(length) = digits.length else { return false };
+        let (low, high) = (gap.low.map(|low| &self.points[low]), gap.high.map(|high| &self.points[high]));
+        if high.is_none() && (!self.plain || most == i64::MAX) {
+            return self.plain;
+        }
         let low_like = low.is_some_and(|low| matches!(self.find(low, digits), Found::Like(_)));
-        let high_like = self.find(high, digits) == Found::Like(false);
+        let high_like = high.is_some_and(|high| self.find(high, digits) == Found::Like(false));
         let (first, last) = self.powers(gap, digits, true);
         let (below, above) = unit.magnitude();
         let mut widest = true;
-        for power in (first.max(below)..=last).rev() {
+        for power in (first.max(below).max(least)..=last.min(most)).rev() {
             let k = power - length as i64 - digits.zeros;
             if power == first && low_like || power == last && high_like {
                 let zero = Decimal::ZERO;
-                let (low, high) = (low.map_or(&zero, |low| &low.value), &high.value);
+                let low = low.map_or(&zero, |low| &low.value);
+                // Without a high end the low one is like the digits, and any greater power of ten ends the window.
+                let beyond = Decimal::power_of_ten(power + 1);
+                let high = high.map_or(&beyond, |high| &high.value);
                 let places = self.places.max(low.places()).max(high.places());
                 let alike = if power == last && high_like { high } else { low };
                 let whole = BigUint::from_radix_be(&alike.digits()[..length], 10).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Every spelling of the numbers in a set, against the arithmetic of decimals.
 
 use proptest::prelude::*;
-use punchcard_automata::{Decimal, Language, Languages, LimitExceeded, NumberSet};
+use punchcard_automata::{Decimal, Language, Languages, LimitExceeded, NumberDigits, NumberSet};
 
 /// What a schema can say of a number.
 #[derive(Clone, Debug)]
@@ -220,6 +220,58 @@ fn too_much_is_refused() {
     assert!(both.is_err());
 }
 
+/// Units whose multiples are far apart, or have many digits, cost a plain spelling no more than any other.
+#[test]
+fn plain_multiples_of_units_with_many_digits() {
+    let table: [(Formula, &[&str], &[&str]); 8] = [
+        (
+            multiple("0.33333333"),
+            &["0", "0.33333333", "0.66666666", "33.333333", "33.3333330"],
+            &["1", "0.3", "0.33333334"],
+        ),
+        (multiple("1e100"), &["0"], &["1", "10"]),
+        (multiple("1e308"), &["0"], &["1"]),
+        (
+            multiple("0.30000000000000004"),
+            &["0.30000000000000004", "0.60000000000000008", "7500000000000001", "-0.90000000000000012"],
+            &["0.3", "0.30000000000000003", "1"],
+        ),
+        (
+            multiple("3.141592653589793"),
+            &["3.141592653589793", "6.283185307179586", "-31.41592653589793"],
+            &["3.14", "3"],
+        ),
+        (
+            And(["0.7", "1.1", "1.3", "1.7", "1.9", "2.3"].map(multiple).to_vec()),
+            &["0", "7436429", "743642.9", "-743642.90"],
+            &["7.7", "74364.29"],
+        ),
+        (And(vec![multiple("5e-324"), Above(d("0"))]), &[&format!("0.{}5", "0".repeat(323))], &["0"]),
+        (And(vec![multiple("7e18"), not(multiple("21"))]), &[&format!("7{}", "0".repeat(18))], &["0", "7"]),
+    ];
+    for (formula, yes, no) in table {
+        let Ok(set) = formula.set() else { continue };
+        let mut l = Languages::new();
+        l.max_states = 20_000;
+        for digits in [Some(NumberDigits::DEFAULT), None] {
+            let numbers = l.plain_numbers_in(&set, digits).unwrap();
+            // All characters are tried at each place, as a mask does.
+            for text in yes.iter().chain(no) {
+                let mut at = numbers;
+                for c in text.chars() {
+                    "0123456789.-e".chars().for_each(|c| _ = l.step(at, c as u32));
+                    at = l.step(at, c as u32);
+                }
+                assert_eq!(l.is_nullable(at), yes.contains(text), "{formula:?} {text}");
+            }
+            // A number is found without a search.
+            let example = l.example(numbers).unwrap().unwrap();
+            assert!(formula.has(&d(&example)), "{formula:?} {example}");
+            l.check_limit().unwrap();
+        }
+    }
+}
+
 /// Numbers with thousands of digits, and thousands of numbers, are either refused or taken step by step in little time.
 #[test]
 fn hostile_sets_end_soon() {
@@ -287,8 +339,14 @@ fn spelled(value: &Decimal, e: i64, zeros: usize) -> String {
     format!("{mantissa}{padding}e{e}")
 }
 
+const FEW: Option<NumberDigits> = Some(NumberDigits { whole: 2, significant: 2 });
+
+fn bound_on_digits() -> impl Strategy<Value = Option<NumberDigits>> {
+    prop_oneof![Just(None), Just(Some(NumberDigits::DEFAULT)), Just(FEW)]
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn membership_is_by_value(
@@ -329,6 +387,72 @@ proptest! {
         if let Some(value) = Decimal::parse(&text) {
             prop_assert!(formula.has(&value), "{}", text);
         }
+    }
+
+    #[test]
+    fn plain_spellings_are_by_value(
+        formula in formula(),
+        texts in prop::collection::vec("-?(0|[1-9][0-9]{0,3})(\\.[0-9]{1,4})?", 30),
+        digits in bound_on_digits(),
+    ) {
+        let mut l = Languages::new();
+        let set = formula.set().unwrap();
+        let numbers = l.plain_numbers_in(&set, digits).unwrap();
+        for text in texts {
+            let value = d(&text);
+            let (is_in, has) = (l.matches(numbers, &text), formula.has(&value));
+            prop_assert!(has || !is_in, "{}", text);
+            // A whole number has no point where only whole numbers are meant, and zero has no sign there.
+            if has && !(value.is_integer() && text.contains('.')) && text != "-0" && digits != FEW {
+                prop_assert!(is_in, "{}", text);
+            }
+        }
+    }
+
+    #[test]
+    fn no_plain_walk_ends_in_a_dead_end(
+        formula in formula(),
+        turns in prop::collection::vec(0usize..1000, 0..24),
+        digits in bound_on_digits(),
+    ) {
+        let mut l = Languages::new();
+        let set = formula.set().unwrap();
+        let mut at = l.plain_numbers_in(&set, digits).unwrap();
+        prop_assert_eq!(at == Language::EMPTY, set.is_empty());
+        let mut text = String::new();
+        for turn in turns {
+            let ways: Vec<char> = "0123456789.-e".chars().filter(|&c| l.step(at, c as u32) != Language::EMPTY).collect();
+            if ways.is_empty() {
+                break;
+            }
+            let c = ways[turn % ways.len()];
+            text.push(c);
+            at = l.step(at, c as u32);
+        }
+        if at != Language::EMPTY {
+            let rest = l.example(at).unwrap();
+            prop_assert!(rest.is_some(), "dead after {}", text);
+            text.push_str(&rest.unwrap());
+            prop_assert!(formula.has(&d(&text)), "{}", text);
+            prop_assert!(digits.is_none() || text.parse::<f64>().unwrap().is_finite());
+        }
+    }
+
+    /// No more numbers are counted than there are.
+    #[test]
+    fn plain_numbers_are_counted_by_value(formula in formula(), digits in bound_on_digits(), most in 1u32..200) {
+        let mut l = Languages::new();
+        let set = formula.set().unwrap();
+        let count = set.count_plain(digits, most).unwrap();
+        let mut values: Vec<Decimal> = Vec::new();
+        let mut rest = set;
+        while (values.len() as u32) < count.min(20) {
+            let numbers = l.plain_numbers_in(&rest, digits).unwrap();
+            let Some(text) = l.example(numbers).unwrap() else { break };
+            values.push(d(&text));
+            rest = NumberSet::intersection(vec![rest, NumberSet::equal(&d(&text)).complement().unwrap()]).unwrap();
+        }
+        prop_assert!(values.len() as u32 >= count.min(20), "{} of {}", values.len(), count);
     }
 
     /// What leads to some number that was tried is alive at every place.

@@ -243,6 +243,15 @@ impl Leaves {
         Ok(out)
     }
 
+    /// Whether every character that may come next can stand for itself, so that a backslash is a detour.
+    pub(crate) fn needs_no_escape(&self, languages: &mut Languages, leaf: LeafId) -> Result<bool, LimitExceeded> {
+        const ESCAPED: [Option<(u32, u32)>; 3] = [Some((0, 0x1F)), Some((0x22, 0x22)), Some((0x5C, 0x5C))];
+        match self.language(leaf) {
+            Some((language, Encoding::Minimal | Encoding::Escaped)) => Ok(!leads_on(languages, language, &ESCAPED)?),
+            _ => Ok(false),
+        }
+    }
+
     /// The bytes after which a leaf may differ from one of all texts after the same byte.
     pub(crate) fn exceptions(&self, languages: &mut Languages, leaf: LeafId) -> ByteSet {
         let Some((language, _)) = self.language(leaf) else { return ByteSet::ALL };

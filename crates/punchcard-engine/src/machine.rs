@@ -181,6 +181,14 @@ impl Machine {
         }
     }
 
+    /// Whether a backslash that comes next is a detour in JSON.
+    pub(crate) fn needs_no_escape(&mut self, config: ConfigId) -> Result<bool, SchemaError> {
+        match self {
+            Machine::Json(machine) => machine.needs_no_escape(config),
+            Machine::Rules(machine) => machine.needs_no_escape(config),
+        }
+    }
+
     /// Whether tokens may come next that are no text.
     pub(crate) fn asks_for_tokens(&mut self, config: ConfigId) -> Result<bool, SchemaError> {
         match self {

@@ -466,7 +466,7 @@ impl Matcher {
         self.sequence.history.truncate(1);
     }
 
-    /// The bytes that every text must go on with.
+    /// The bytes that every text must go on with, but for escapes that are not needed.
     pub fn forced(&mut self) -> Result<Vec<u8>, SchemaError> {
         const MOST: usize = 1 << 16;
         let mut session = self.session()?;

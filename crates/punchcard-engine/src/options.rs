@@ -5,7 +5,7 @@ use crate::json::Machine;
 use crate::json::machine::{MachineLimits, Spelling};
 use crate::leaf::Encoding;
 use crate::vocabulary::Vocabulary;
-use punchcard_automata::{CharSet, Language, Languages};
+use punchcard_automata::{CharSet, Language, Languages, NumberDigits};
 use punchcard_grammar::GrammarError;
 use punchcard_schema::draft::Draft;
 use punchcard_schema::options::SchemaLimits;
@@ -139,6 +139,7 @@ struct Given {
     whitespace: Option<Value>,
     outer_whitespace: Option<bool>,
     number_spelling: Option<String>,
+    number_digits: Option<Value>,
     string_escapes: Option<String>,
     assert_formats: Option<bool>,
     on_unsupported: Option<String>,
@@ -175,13 +176,19 @@ impl JsonOptions {
         let escapes = [("minimal", false), ("any", true)];
         let unsupported = [("error", false), ("report", true)];
         let limits = given.limits.unwrap_or(*limits);
+        let number_spelling = one_of("number_spelling", given.number_spelling.as_deref(), &spellings, spelling)?;
         Ok(JsonOptions {
             schema: Options {
                 draft,
                 strict: given.strict,
                 assert_formats: given.assert_formats.unwrap_or(true),
                 property_order: one_of("property_order", given.property_order.as_deref(), &orders, order)?,
-                number_spelling: one_of("number_spelling", given.number_spelling.as_deref(), &spellings, spelling)?,
+                number_spelling,
+                number_digits: match &given.number_digits {
+                    None if spec => None,
+                    None => Some(NumberDigits::DEFAULT),
+                    Some(value) => number_digits(value, number_spelling)?,
+                },
                 leave_out_unsupported: one_of("on_unsupported", given.on_unsupported.as_deref(), &unsupported, false)?,
                 limits: limits.schema(),
             },
@@ -217,6 +224,26 @@ impl JsonOptions {
             }
         }))
     }
+}
+
+fn number_digits(value: &Value, spelling: NumberSpelling) -> Result<Option<NumberDigits>, GrammarError> {
+    const MOST: u64 = 10_000;
+    let digits = match value {
+        Value::String(text) if text == "any" => return Ok(None),
+        Value::String(text) if text == "bounded" => Some(NumberDigits::DEFAULT),
+        Value::Number(number) => number.as_u64().filter(|digits| (1..=MOST).contains(digits)).map(|digits| {
+            let digits = digits as u32;
+            NumberDigits { whole: digits, significant: digits }
+        }),
+        _ => None,
+    };
+    let expected = "\"bounded\", \"any\" or a number from 1 to 10000";
+    let digits = digits.ok_or_else(|| no_option("number_digits", &value.to_string(), expected))?;
+    if spelling == NumberSpelling::Any {
+        let expected = "number_spelling=\"plain\" beside it: with exponents the digits of a number have no bound";
+        return Err(no_option("number_digits", &value.to_string(), expected));
+    }
+    Ok(Some(digits))
 }
 
 fn white_space_option(value: &Value) -> Result<WhiteSpace, GrammarError> {

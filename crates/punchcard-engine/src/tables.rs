@@ -305,13 +305,17 @@ impl Tables {
         }
     }
 
-    /// The bytes that every text must go on with. Stops where the text may end, or where more than `most` bytes are forced.
+    /// The bytes that every text must go on with, but for escapes that are not needed. Stops where the text may end, or
+    /// where more than `most` bytes are forced.
     pub(crate) fn forced(&mut self, config: ConfigId, most: usize) -> Result<Vec<u8>, SchemaError> {
         let machine = &mut self.machine;
         let (mut at, mut out) = (config, Vec::new());
         'bytes: while out.len() < most && !machine.is_accepting(at)? && !machine.asks_for_tokens(at)? {
             let mut possible = ByteSet::default();
             machine.possible_bytes(at, &mut possible)?;
+            if possible.contains(b'\\') && machine.needs_no_escape(at)? {
+                possible.remove(b'\\');
+            }
             let mut only = None;
             for byte in possible.iter() {
                 let next = machine.step(at, byte)?;

@@ -24,6 +24,8 @@ pub(crate) enum Constant {
     Null,
     Bool(bool),
     Number(Decimal),
+    /// A number far beyond those of the schema. No formula speaks of it; see `array_after_item`.
+    Far(u128),
     Text(Box<str>),
     EmptyArray,
     /// An array: its first item, and the rest.
@@ -127,6 +129,7 @@ impl Algebra {
             Value::Null => Constant::Null,
             Value::Bool(b) => Constant::Bool(*b),
             Value::Number(n) => Constant::Number(n.clone()),
+            Value::Far(digest) => Constant::Far(*digest),
             Value::String(text) => Constant::Text(text.clone()),
             Value::Array(items) => {
                 let items = items.clone();
@@ -161,6 +164,7 @@ impl Algebra {
                     parts.push(self.formulas.types(Types::only(t)));
                 }
                 Constant::Number(n) => parts.push(self.formulas.number(NumberAtom::Equal(n.clone()))),
+                Constant::Far(_) => {}
                 Constant::Text(text) => texts.push(text),
                 Constant::EmptyArray | Constant::Items(..) => arrays.push(constant),
                 Constant::Object(_) => objects.push(constant),

@@ -234,7 +234,10 @@ impl Algebra {
                 return Ok(false);
             }
             let text = to.text[from..].to_string();
-            state = if self.array_notes_item(next) { self.array_after_item(next, &text)? } else { next };
+            let noted = self.array_notes_item(next);
+            let next = if noted { self.array_after_item(next, &text)? } else { Some(next) };
+            let Some(next) = next else { return Ok(false) };
+            state = next;
         }
         to.text.push(']');
         Ok(true)

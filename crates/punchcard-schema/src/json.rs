@@ -5,7 +5,7 @@
 
 use crate::error::{SchemaError, SchemaErrorKind};
 use crate::formula::FxMap;
-use punchcard_automata::Decimal;
+use punchcard_automata::decimal::{self, Decimal};
 use std::fmt::Write;
 
 /// The id of a JSON value in a [`Json`] arena.
@@ -21,6 +21,8 @@ pub enum Value {
     Bool(bool),
     /// A number, by value.
     Number(Decimal),
+    /// A number of a document that is longer or farther from one than any of a schema: a digest of its value.
+    Far(u128),
     /// A string, decoded.
     String(Box<str>),
     /// An array.
@@ -43,6 +45,8 @@ pub struct Json {
     places: Vec<Place>,
     /// Of objects with many members: their places in the order of their names.
     sorted: FxMap<ValueId, Box<[u32]>>,
+    /// How many digits the longest number of a schema has.
+    longest_number: usize,
 }
 
 /// Limits on the JSON text of a schema.
@@ -218,7 +222,13 @@ impl Json {
         if text.len() > limits.max_bytes {
             return Err(SchemaError::limit("max_bytes", limits.max_bytes, "", "Split the schema, or raise the limit"));
         }
-        Parser { json: self, text, at: 0, limits }.document()
+        Parser { json: self, text, at: 0, limits, is_schema: true }.document()
+    }
+
+    /// Reads a value that was admitted: nothing in it is too much.
+    pub(crate) fn parse_admitted(&mut self, text: &str) -> Result<ValueId, SchemaError> {
+        let limits = JsonLimits { max_depth: usize::MAX, max_bytes: usize::MAX };
+        Parser { json: self, text, at: 0, limits, is_schema: false }.document()
     }
 }
 
@@ -242,6 +252,7 @@ struct Parser<'a> {
     text: &'a str,
     at: usize,
     limits: JsonLimits,
+    is_schema: bool,
 }
 
 impl Parser<'_> {
@@ -399,15 +410,26 @@ impl Parser<'_> {
                 if bad {
                     return self.fail("a malformed number");
                 }
-                match Decimal::parse(text) {
+                // Up to this many digits, or as many as a number of the schema has, numbers are told apart digit by digit.
+                const LONG: usize = 400;
+                let most = if self.is_schema { usize::MAX } else { LONG.max(self.json.longest_number) };
+                let number = Decimal::parse(text).filter(|number| number.digits().len() <= most);
+                if number.is_none() && !self.is_schema {
+                    self.at += end;
+                    return Ok(self.json.push(Value::Far(decimal::digest(text))));
+                }
+                match number {
                     Some(number) => {
                         self.at += end;
+                        if self.is_schema {
+                            self.json.longest_number = self.json.longest_number.max(number.digits().len());
+                        }
                         Ok(self.json.push(Value::Number(number)))
                     }
                     None if text.bytes().any(|b| matches!(b, b'e' | b'E')) || text.len() > 1_000 => {
                         Err(SchemaError::limit(
                             "exponents of numbers",
-                            punchcard_automata::decimal::MAX_EXPONENT as usize,
+                            decimal::MAX_EXPONENT as usize,
                             "",
                             "Use numbers of a sensible size",
                         ))

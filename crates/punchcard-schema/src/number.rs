@@ -4,7 +4,7 @@ use crate::algebra::{Algebra, unreachable_atom};
 use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, Node, NumberAtom};
 use crate::options::NumberSpelling;
-use punchcard_automata::{Decimal, Language, NumberSet};
+use punchcard_automata::{Decimal, Language, NumberDigits, NumberSet};
 
 impl Algebra {
     /// The spellings of the numbers in a formula that is restricted to numbers.
@@ -13,12 +13,12 @@ impl Algebra {
             return Ok(known);
         }
         let language = match self.options.number_spelling {
+            _ if self.asks_for_spelling(f) => self.by_spelling(f)?,
             NumberSpelling::Plain => self.plain_numbers(f)?,
             // A vocabulary without exponents, say, cannot finish what it begins in any spelling.
             NumberSpelling::Any if !self.languages.can_write("0123456789.eE+-") => self.plain_numbers(f)?,
-            NumberSpelling::Any if self.asks_for_spelling(f) => self.by_spelling(f)?,
             NumberSpelling::Any => {
-                let set = self.number_set(f, &mut FxMap::default())?;
+                let set = self.number_set(f)?;
                 self.languages.numbers_in(&set)?
             }
         };
@@ -35,15 +35,19 @@ impl Algebra {
     /// The numbers of a formula that asks for the spelling, in two cases.
     fn by_spelling(&mut self, f: Formula) -> Result<Language, SchemaError> {
         let (whole, other) = (self.with_spelling(f, Formula::TRUE), self.with_spelling(f, Formula::FALSE));
-        let one = self.formulas.number(NumberAtom::Multiple(Decimal::new(false, vec![1], 0)));
+        let one = self.formulas.number(NumberAtom::Multiple(Decimal::power_of_ten(0)));
         let whole = self.formulas.and([whole, one]);
         let plain = self.plain_numbers(whole)?;
+        if other == Formula::FALSE && self.options.number_spelling == NumberSpelling::Plain {
+            return Ok(plain);
+        }
         let (zero, minus_zero) = (self.languages.matches(plain, "0"), self.languages.literal("-0"));
         let integers = self.languages.plain_integers();
         let integers = self.languages.union([integers, minus_zero]);
         let other = self.number_language(other)?;
         let other = self.languages.difference(other, integers);
-        Ok(self.languages.union([plain, if zero { minus_zero } else { Language::EMPTY }, other]))
+        let is_any = self.options.number_spelling == NumberSpelling::Any;
+        Ok(self.languages.union([plain, if zero && is_any { minus_zero } else { Language::EMPTY }, other]))
     }
 
     fn with_spelling(&mut self, f: Formula, answer: Formula) -> Formula {
@@ -52,61 +56,24 @@ impl Algebra {
         })
     }
 
-    /// The numbers of the formula by value. Parts that are shared are known after the first time.
-    fn number_set(&mut self, f: Formula, known: &mut FxMap<Formula, NumberSet>) -> Result<NumberSet, SchemaError> {
-        if let Some(set) = known.get(&f) {
-            return Ok(set.clone());
+    /// The spellings without exponents.
+    fn plain_numbers(&mut self, f: Formula) -> Result<Language, SchemaError> {
+        if let Some(texts) = self.whole_numbers(f) {
+            return Ok(texts);
         }
-        let set = match self.formulas.node(f) {
-            Node::False => NumberSet::none(),
-            Node::True => NumberSet::all(),
-            Node::Number(NumberAtom::Above(bound)) => NumberSet::above(bound),
-            Node::Number(NumberAtom::Below(bound)) => NumberSet::below(bound),
-            Node::Number(NumberAtom::Equal(value)) => NumberSet::equal(value),
-            Node::Number(NumberAtom::Multiple(unit)) => NumberSet::multiples_of(unit),
-            Node::Number(NumberAtom::Spelled) => unreachable_atom(self.formulas.node(f))?,
-            &Node::Not(inner) => self.number_set(inner, known)?.complement()?,
-            Node::And(items) | Node::Or(items) => {
-                let all = matches!(self.formulas.node(f), Node::And(_));
-                let items = items.clone();
-                let mut sets = Vec::with_capacity(items.len());
-                for &item in items.iter() {
-                    sets.push(stacker::maybe_grow(64 << 10, 1 << 20, || self.number_set(item, known))?);
-                }
-                if all { NumberSet::intersection(sets)? } else { NumberSet::union(sets)? }
-            }
-            other => unreachable_atom(other)?,
-        };
-        known.insert(f, set.clone());
-        Ok(set)
+        let set = self.number_set(f)?;
+        Ok(self.languages.plain_numbers_in(&set, self.number_digits())?)
     }
 
-    /// The spellings without exponent and needless digits, of whole numbers without a point: one for each number.
-    pub(crate) fn plain_numbers(&mut self, f: Formula) -> Result<Language, SchemaError> {
-        if let Some(language) = self.integer_range(f) {
-            return Ok(language);
-        }
-        let items: Vec<Formula> = match self.formulas.node(f) {
-            Node::And(items) => items.to_vec(),
-            _ => vec![f],
-        };
-        if let Some((at, language)) = items.iter().enumerate().find_map(|(at, &i)| Some((at, self.whole_numbers(i)?))) {
-            let others = self.formulas.and([&items[..at], &items[at + 1..]].concat());
-            let others = self.by_value(others)?;
-            return Ok(self.languages.and([language, others]));
-        }
-        let by_value = self.by_value(f)?;
-        if !self.is_whole(f) {
-            return Ok(by_value);
-        }
-        let integers = self.languages.plain_integers();
-        Ok(self.languages.and([by_value, integers]))
+    /// How many digits numbers may have.
+    fn number_digits(&self) -> Option<NumberDigits> {
+        self.options.number_digits.filter(|_| self.options.number_spelling == NumberSpelling::Plain)
     }
 
-    /// Whole numbers that are listed, as a list of texts.
+    /// Whole numbers that are listed, as a list of texts: most enumerations are one.
     fn whole_numbers(&mut self, f: Formula) -> Option<Language> {
         // Longer ones are sequences of parts.
-        const MOST_DIGITS: usize = 400;
+        const MOST_DIGITS: i64 = 400;
         let items = match self.formulas.node(f) {
             Node::Or(items) => items,
             _ => std::slice::from_ref(&f),
@@ -114,113 +81,93 @@ impl Algebra {
         let mut texts = Vec::with_capacity(items.len());
         for &item in items {
             match self.formulas.node(item) {
-                Node::Number(NumberAtom::Equal(value))
-                    if value.is_integer() && value.exponent().unsigned_abs() < MOST_DIGITS as u64 =>
-                {
+                Node::Number(NumberAtom::Equal(value)) if value.is_integer() && value.top() < MOST_DIGITS => {
                     texts.push(value.to_string());
                 }
                 _ => return None,
             }
         }
-        texts.iter().all(|text| text.len() <= MOST_DIGITS).then(|| self.languages.texts(texts.iter().map(|t| &**t)))
+        Some(self.languages.texts(texts.iter().map(|t| &**t)))
     }
 
-    /// The plain spellings of the numbers in the formula, `1.0` beside `1`.
-    fn by_value(&mut self, f: Formula) -> Result<Language, SchemaError> {
-        Ok(match self.formulas.node(f) {
-            Node::False => Language::EMPTY,
-            Node::True => self.languages.numbers(),
-            Node::Number(atom) => {
-                let atom = atom.clone();
-                self.number_atom(&atom)
+    /// More than `most` numbers of the formula, which is restricted to numbers, have spellings. `false` if there are fewer,
+    /// and perhaps if it is hard to see.
+    pub(crate) fn has_more_numbers_than(&mut self, f: Formula, most: u32) -> Result<bool, SchemaError> {
+        let set = if self.asks_for_spelling(f) {
+            let (whole, other) = (self.with_spelling(f, Formula::TRUE), self.with_spelling(f, Formula::FALSE));
+            let whole = NumberSet::intersection(vec![self.number_set(whole)?, NumberSet::integers()])?;
+            NumberSet::union(vec![whole, self.number_set(other)?])?
+        } else {
+            self.number_set(f)?
+        };
+        Ok(set.count_plain(self.number_digits(), most)? > most)
+    }
+
+    /// The numbers of the formula by value.
+    fn number_set(&mut self, f: Formula) -> Result<NumberSet, SchemaError> {
+        self.signed_number_set(f, false, &mut FxMap::default())
+    }
+
+    /// The numbers of the formula, or all others. Parts that are shared are known after the first time. Complements are
+    /// taken of single conditions, as each must hold of the exact value and of the nearest double.
+    fn signed_number_set(
+        &mut self,
+        f: Formula,
+        not: bool,
+        known: &mut FxMap<(Formula, bool), NumberSet>,
+    ) -> Result<NumberSet, SchemaError> {
+        if let Some(set) = known.get(&(f, not)) {
+            return Ok(set.clone());
+        }
+        let is_read_as_double = self.number_digits().is_some();
+        let set = match self.formulas.node(f) {
+            Node::False | Node::True => {
+                if (f == Formula::TRUE) != not {
+                    NumberSet::all()
+                } else {
+                    NumberSet::none()
+                }
             }
-            &Node::Not(inner) => match self.formulas.node(inner) {
-                // Bounds have complements that need no search.
-                Node::Number(NumberAtom::Above(b)) => {
-                    let b = b.clone();
-                    let (below, equal) = (self.languages.numbers_below(&b), self.languages.numbers_equal(&b));
-                    self.languages.union([below, equal])
-                }
-                Node::Number(NumberAtom::Below(b)) => {
-                    let b = b.clone();
-                    let (above, equal) = (self.languages.numbers_above(&b), self.languages.numbers_equal(&b));
-                    self.languages.union([above, equal])
-                }
-                _ => {
-                    let inner = self.by_value(inner)?;
-                    let all = self.languages.numbers();
-                    self.languages.difference(all, inner)
-                }
-            },
+            Node::Number(atom) => number_atom(atom, not, is_read_as_double)?,
+            &Node::Not(inner) => self.signed_number_set(inner, !not, known)?,
             Node::And(items) | Node::Or(items) => {
                 let all = matches!(self.formulas.node(f), Node::And(_));
                 let items = items.clone();
-                let mut parts = Vec::with_capacity(items.len());
-                let mut unit: Option<Decimal> = None;
-                for &i in items.iter() {
-                    match self.formulas.node(i) {
-                        // Multiples of two units are those of one, and the search for them goes straight there.
-                        Node::Number(NumberAtom::Multiple(u)) if all => {
-                            unit = Some(unit.map_or_else(|| u.clone(), |v| v.common_multiple(u)));
-                        }
-                        _ => parts.push(self.by_value(i)?),
-                    }
+                let mut sets = Vec::with_capacity(items.len());
+                for &item in items.iter() {
+                    sets.push(stacker::maybe_grow(64 << 10, 1 << 20, || self.signed_number_set(item, not, known))?);
                 }
-                if let Some(unit) = unit {
-                    parts.push(self.languages.multiples_of(&unit));
-                }
-                if all { self.languages.and(parts) } else { self.languages.union(parts) }
+                if all != not { NumberSet::intersection(sets)? } else { NumberSet::union(sets)? }
             }
             other => unreachable_atom(other)?,
-        })
-    }
-
-    fn number_atom(&mut self, atom: &NumberAtom) -> Language {
-        match atom {
-            NumberAtom::Above(b) => self.languages.numbers_above(b),
-            NumberAtom::Below(b) => self.languages.numbers_below(b),
-            NumberAtom::Equal(v) => self.languages.numbers_equal(v),
-            NumberAtom::Multiple(unit) => self.languages.multiples_of(unit),
-            NumberAtom::Spelled => self.languages.plain_integers(),
-        }
-    }
-
-    /// Whether the formula asks for whole numbers, which are then spelled without a point.
-    fn is_whole(&self, f: Formula) -> bool {
-        match self.formulas.node(f) {
-            Node::Number(NumberAtom::Multiple(unit)) => unit.is_integer(),
-            Node::Number(NumberAtom::Equal(value)) => value.is_integer(),
-            Node::And(items) => items.iter().any(|&i| self.is_whole(i)),
-            Node::Or(items) => items.iter().all(|&i| self.is_whole(i)),
-            _ => false,
-        }
-    }
-
-    /// Whole numbers between bounds and nothing else, the usual case, as a plain expression.
-    fn integer_range(&mut self, f: Formula) -> Option<Language> {
-        let items: Vec<Formula> = match self.formulas.node(f) {
-            Node::And(items) => items.to_vec(),
-            _ => vec![f],
         };
-        let one = Decimal::new(false, vec![1], 0);
-        let (mut low, mut high, mut whole): (Option<Decimal>, Option<Decimal>, bool) = (None, None, false);
-        let mut raise = |bound: Decimal| low = Some(low.take().map_or(bound.clone(), |l| l.max(bound)));
-        let mut lower = |bound: Decimal| high = Some(high.take().map_or(bound.clone(), |h| h.min(bound)));
-        for item in items {
-            match self.formulas.node(item) {
-                Node::Number(NumberAtom::Multiple(unit)) if *unit == one => whole = true,
-                Node::Number(NumberAtom::Above(b)) => raise(b.floor().plus_one()),
-                Node::Number(NumberAtom::Below(b)) => lower(b.ceiling().minus_one()),
-                Node::Not(inner) => match self.formulas.node(*inner) {
-                    Node::Number(NumberAtom::Above(b)) => lower(b.floor()),
-                    Node::Number(NumberAtom::Below(b)) => raise(b.ceiling()),
-                    _ => return None,
-                },
-                _ => return None,
-            }
-        }
-        whole.then(|| self.languages.integers_between(low.as_ref(), high.as_ref()))
+        known.insert((f, not), set.clone());
+        Ok(set)
     }
+}
+
+/// The numbers of one condition, or all others. Read as doubles, numbers keep their order, but not that they differ: so of
+/// those that differ from a bound by less than doubles tell apart none is in.
+fn number_atom(atom: &NumberAtom, not: bool, as_double: bool) -> Result<NumberSet, SchemaError> {
+    let below = |bound: &Decimal| match bound.below_as_double().filter(|_| as_double) {
+        Some(last) => NumberSet::at_most(&last),
+        None => NumberSet::below(bound),
+    };
+    let above = |bound: &Decimal| match bound.above_as_double().filter(|_| as_double) {
+        Some(first) => NumberSet::at_least(&first),
+        None => NumberSet::above(bound),
+    };
+    Ok(match (atom, not) {
+        (NumberAtom::Above(bound), false) => above(bound),
+        (NumberAtom::Above(bound), true) => NumberSet::at_most(bound),
+        (NumberAtom::Below(bound), false) => below(bound),
+        (NumberAtom::Below(bound), true) => NumberSet::at_least(bound),
+        (NumberAtom::Equal(value), false) => NumberSet::equal(value),
+        (NumberAtom::Equal(value), true) => NumberSet::union(vec![below(value), above(value)])?,
+        (NumberAtom::Multiple(unit), false) => NumberSet::multiples_of(unit),
+        (NumberAtom::Multiple(unit), true) => NumberSet::multiples_of(unit).complement()?,
+        (NumberAtom::Spelled, _) => unreachable_atom(&Node::Number(NumberAtom::Spelled))?,
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What a caller may choose about the texts that are admitted.
 
 use crate::draft::Draft;
+use punchcard_automata::NumberDigits;
 
 /// In which order an object's members may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,7 +15,7 @@ pub enum PropertyOrder {
 /// How numbers may be spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NumberSpelling {
-    /// Without exponent and needless digits; whole numbers where only those are allowed without a point.
+    /// Without exponent; whole numbers, where only those are allowed, without a point.
     Plain,
     /// Every spelling of RFC 8259.
     Any,
@@ -60,6 +61,9 @@ pub struct Options {
     pub property_order: PropertyOrder,
     /// The spelling of numbers.
     pub number_spelling: NumberSpelling,
+    /// How many digits plain numbers may have, unless their schema needs more; then none differs from a bound of the schema
+    /// by less than doubles tell apart.
+    pub number_digits: Option<NumberDigits>,
     /// A keyword that cannot be enforced is left out and noted, instead of being an error.
     pub leave_out_unsupported: bool,
     /// Limits.
@@ -74,6 +78,7 @@ impl Default for Options {
             assert_formats: true,
             property_order: PropertyOrder::Declared,
             number_spelling: NumberSpelling::Plain,
+            number_digits: Some(NumberDigits::DEFAULT),
             leave_out_unsupported: false,
             limits: SchemaLimits::default(),
         }

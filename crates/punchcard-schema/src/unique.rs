@@ -14,7 +14,6 @@ use crate::array::ArrayState;
 use crate::constant::Const;
 use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, NO_END, Node, Type};
-use crate::json::JsonLimits;
 use hashbrown::HashSet;
 
 /// Steps that an array still takes: a formula for the items, how many of them, and their values if those are few.
@@ -52,17 +51,24 @@ impl Algebra {
         self.compares_items(state.residual)
     }
 
-    /// The state after an item with this JSON text.
-    pub fn array_after_item(&mut self, state: ArrayState, text: &str) -> Result<ArrayState, SchemaError> {
+    /// The state after an item with this JSON text; `None` if the item must not be. That is found out before it ends, but
+    /// for numbers of very many digits or with enormous exponents: they would make the language of the others large, and
+    /// there are always more that begin like them.
+    pub fn array_after_item(&mut self, state: ArrayState, text: &str) -> Result<Option<ArrayState>, SchemaError> {
         let value = self.constant_of_text(text)?;
-        let residual = self.map_repeats(state.residual, &mut |a, items| {
-            let mut items = items.to_vec();
-            if let Err(at) = items.binary_search(&value) {
-                items.insert(at, value);
+        let mut repeated = false;
+        let residual = self.map_repeats(state.residual, &mut |a, items| match items.binary_search(&value) {
+            Ok(_) => {
+                repeated = true;
+                Formula::TRUE
             }
-            a.formulas.intern(Node::Repeats(items.into()))
+            Err(at) => {
+                let items = [&items[..at], &[value], &items[at..]].concat();
+                a.formulas.intern(Node::Repeats(items.into()))
+            }
         });
-        Ok(ArrayState { residual, ..state })
+        let state = ArrayState { residual, ..state };
+        Ok(if repeated && !self.array_is_viable(state)? { None } else { Some(state) })
     }
 
     fn map_repeats(&mut self, f: Formula, change: &mut dyn FnMut(&mut Self, &[Const]) -> Formula) -> Formula {
@@ -239,7 +245,7 @@ impl Algebra {
     /// Interns the value of a JSON text.
     pub(crate) fn constant_of_text(&mut self, text: &str) -> Result<Const, SchemaError> {
         let known = self.json.len();
-        let value = self.json.parse(text, JsonLimits::default());
+        let value = self.json.parse_admitted(text);
         let constant = value.map(|value| self.constant(value));
         self.json.truncate(known);
         constant
@@ -252,11 +258,8 @@ impl Algebra {
         }
         let texts = self.texts(f)?;
         let numbers = self.restrict(f, Type::Number)?;
-        let numbers = self.plain_numbers(numbers)?;
-        for language in [texts, numbers] {
-            if self.languages.count_up_to(language, most + 1)? > most {
-                return Ok(None);
-            }
+        if self.languages.count_up_to(texts, most + 1)? > most || self.has_more_numbers_than(numbers, most)? {
+            return Ok(None);
         }
         let mut values = Vec::new();
         let mut rest = f;

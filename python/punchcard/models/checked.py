@@ -77,6 +77,18 @@ class CheckedText:
         )
 
 
+#: The options of a JSON Schema that say how its values are written.
+_MANNERS = (
+    "profile",
+    "property_order",
+    "whitespace",
+    "outer_whitespace",
+    "number_spelling",
+    "number_digits",
+    "string_escapes",
+)
+
+
 def any_spelling(grammar: Grammar) -> Grammar:
     """The grammar, with any order of members, white space and spelling of numbers and strings if it is of JSON: values
     are checked, not manners."""
@@ -84,7 +96,7 @@ def any_spelling(grammar: Grammar) -> Grammar:
     if found is None:
         return grammar
     schema, options = found[0], json.loads(found[1])
-    for manner in ("profile", "property_order", "whitespace", "outer_whitespace", "number_spelling", "string_escapes"):
+    for manner in _MANNERS:
         options.pop(manner, None)
     manners = {"profile": "spec", "outer_whitespace": True}
     return Grammar({"json_schema": {"schema": schema, "options": {**options, **manners}}})

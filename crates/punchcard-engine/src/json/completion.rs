@@ -98,7 +98,8 @@ impl Machine {
             if let Frame::Scalar { leaf } = reading.frame
                 && self.is_complete(leaf)
             {
-                reading = self.leave(reading)?;
+                let Some(left) = self.leave(reading)? else { continue };
+                reading = left;
             }
             let depth = self.depth(reading);
             if best.is_none_or(|(least, _)| depth < least) {

@@ -445,6 +445,18 @@ impl Machine {
         Ok(())
     }
 
+    /// Whether a backslash that comes next is a detour: each character that it can lead to can stand for itself.
+    pub(crate) fn needs_no_escape(&mut self, config: ConfigId) -> Result<bool, SchemaError> {
+        for i in 0..self.readings_of(config).len() {
+            if let Frame::Text { leaf } | Frame::Key { leaf, .. } = self.readings_of(config)[i].frame
+                && !self.leaves.needs_no_escape(&mut self.algebra.languages, leaf)?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Adds the bytes with which a reading may go on, and perhaps some with which it may not.
     pub(super) fn live(&mut self, reading: Reading, out: &mut ByteSet) -> Result<(), SchemaError> {
         let space = reading.frame.space();
@@ -561,14 +573,17 @@ impl Machine {
             Frame::End { .. } => {}
             Frame::Text { leaf } => match self.leaf_step(leaf, byte)? {
                 LeafId::DEAD => {}
-                LeafId::CLOSED => out.push(self.leave_value(parent, then)?),
+                LeafId::CLOSED => out.extend(self.leave_value(parent, then)?),
                 leaf => out.push(Reading { frame: Frame::Text { leaf }, parent, noted: then }),
             },
             Frame::Scalar { leaf } => {
                 let next = self.leaf_step(leaf, byte)?;
                 self.scalar(next, parent, then, out)?;
-                if self.is_complete(leaf) {
-                    let left = self.leave_value(parent, noted)?;
+                // Nothing else follows a value, so its text need not be looked at.
+                if matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b']' | b'}')
+                    && self.is_complete(leaf)
+                    && let Some(left) = self.leave_value(parent, noted)?
+                {
                     self.step_reading(left, byte, out)?;
                 }
             }
@@ -587,8 +602,8 @@ impl Machine {
         Ok(())
     }
 
-    /// The reading after the value that it is in.
-    pub(crate) fn leave(&mut self, reading: Reading) -> Result<Reading, SchemaError> {
+    /// The reading after the value that it is in; `None` if the value must not end here.
+    pub(crate) fn leave(&mut self, reading: Reading) -> Result<Option<Reading>, SchemaError> {
         self.leave_value(reading.parent, reading.noted)
     }
 
@@ -598,14 +613,14 @@ impl Machine {
     }
 
     /// Back in the frame around a value that was read to its end; an array learns which item it was.
-    fn leave_value(&mut self, around: StackId, noted: TypedId) -> Result<Reading, SchemaError> {
+    fn leave_value(&mut self, around: StackId, noted: TypedId) -> Result<Option<Reading>, SchemaError> {
         let left = self.pop(around, noted);
-        let Frame::Array { state, phase, space, item: Some(start) } = left.frame else { return Ok(left) };
+        let Frame::Array { state, phase, space, item: Some(start) } = left.frame else { return Ok(Some(left)) };
         let text = self.typed.bytes(noted, start);
-        let state = self.algebra.array_after_item(state, &text)?;
+        let Some(state) = self.algebra.array_after_item(state, &text)? else { return Ok(None) };
         let frame = Frame::Array { state, phase, space, item: None };
         // Only the outermost array's item begins with the noted text.
-        Ok(Reading { frame, noted: if start == 0 { TypedId::NONE } else { noted }, ..left })
+        Ok(Some(Reading { frame, noted: if start == 0 { TypedId::NONE } else { noted }, ..left }))
     }
 
     /// What follows a string that is an item of an array whose items differ, as far as no further string is read: the same
@@ -635,7 +650,7 @@ impl Machine {
             return Ok(());
         }
         if self.leaves.language(leaf).is_some_and(|(language, _)| language == Language::EPSILON) {
-            out.push(self.leave_value(parent, noted)?);
+            out.extend(self.leave_value(parent, noted)?);
         } else {
             out.push(Reading { frame: Frame::Scalar { leaf }, parent, noted });
         }
@@ -692,7 +707,7 @@ impl Machine {
     ) -> Result<(), SchemaError> {
         match (phase, byte) {
             (Phase::Start | Phase::After, b'}') if self.algebra.object_may_end(state) => {
-                out.push(self.leave_value(parent, noted)?);
+                out.extend(self.leave_value(parent, noted)?);
             }
             (Phase::After, b',') if self.names_of(state)? != Language::EMPTY => {
                 let frame = Frame::Object { state, phase: Phase::Next, space: self.spelling.after_separator };
@@ -769,7 +784,7 @@ impl Machine {
         match (phase, byte) {
             (Phase::Start | Phase::After, b']') if self.algebra.array_may_end(state) => {
                 let noted = then(self, noted);
-                out.push(self.leave_value(parent, noted)?);
+                out.extend(self.leave_value(parent, noted)?);
             }
             (Phase::After, b',') if !self.algebra.array_moves(state)?.is_empty() => {
                 let noted = then(self, noted);

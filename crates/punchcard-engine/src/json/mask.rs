@@ -147,7 +147,7 @@ impl Machine {
             Frame::Scalar { leaf } if self.leaves.language(leaf).is_some() && !reading.is_noted() => {
                 let mask = self.leaf_mask(vocabulary, leaf, node)?;
                 found.mask.add(&mask.inside);
-                let after = self.leave(reading)?;
+                let Some(after) = self.leave(reading)? else { return Ok(()) };
                 let rests = if found.exits.is_some() { mask.any_rests(vocabulary) } else { &mask.rests };
                 self.walk_rests(vocabulary, rests, &[after], found)?;
                 if self.is_complete(leaf) && node == vocabulary.trie.root() {

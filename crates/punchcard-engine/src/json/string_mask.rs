@@ -121,7 +121,7 @@ impl Machine {
                 self.after_class(state, class, reading.parent, &mut after)?;
                 Ok(After::Near(after))
             }
-            Frame::Text { .. } if !reading.is_noted() => Ok(After::Same(vec![self.leave(reading)?])),
+            Frame::Text { .. } if !reading.is_noted() => Ok(After::Same(self.leave(reading)?.into_iter().collect())),
             Frame::Text { .. } => {
                 Ok(self.after_any_item(reading)?.map_or(After::Differs, |after| After::Near(vec![after])))
             }

@@ -394,6 +394,17 @@ impl Machine {
         Ok(())
     }
 
+    /// Whether a backslash that comes next is a detour in JSON: each character that it can lead to can stand for itself.
+    pub(crate) fn needs_no_escape(&mut self, config: ConfigId) -> Result<bool, SchemaError> {
+        for i in 0..self.readings_of(config).len() {
+            let Place::Json(part, inner) = self.readings_of(config)[i].place else { return Ok(false) };
+            if !self.parts[part.0 as usize].needs_no_escape(inner)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Adds the bytes that may come next within a place, and perhaps some that may not.
     pub(super) fn live(&mut self, place: Place, out: &mut ByteSet) -> Result<(), SchemaError> {
         match place {

@@ -7,7 +7,6 @@ use crate::draft::Draft;
 use crate::error::SchemaError;
 use crate::formula::{Formula, NumberAtom, Type, Types};
 use crate::json::{Value, ValueId};
-use crate::options::NumberSpelling;
 use punchcard_automata::Decimal;
 
 pub(crate) fn types(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
@@ -27,9 +26,8 @@ pub(crate) fn types(a: &mut Algebra, at: At) -> Result<Formula, SchemaError> {
             "object" => Types::only(Type::Object),
             "any" if at.draft == Draft::V4 => Types::ANY,
             "integer" => {
-                let one = Decimal::new(false, vec![1], 0);
-                let mut integer = a.formulas.number(NumberAtom::Multiple(one));
-                if at.draft == Draft::V4 && a.options.number_spelling == NumberSpelling::Any {
+                let mut integer = a.formulas.number(NumberAtom::Multiple(Decimal::power_of_ten(0)));
+                if at.draft == Draft::V4 {
                     let spelled = a.formulas.number(NumberAtom::Spelled);
                     integer = a.formulas.and([integer, spelled]);
                 }
