@@ -287,16 +287,7 @@ impl Algebra {
                 let items = items.clone();
                 let mut parts = Vec::with_capacity(items.len());
                 for &i in items.iter() {
-                    let part = self.restrict(i, t)?;
-                    parts.push((part, part));
-                }
-                self.exactly_one(f, parts, t)?
-            }
-            Node::OneOf(items) => {
-                let items = items.clone();
-                let mut parts = Vec::with_capacity(items.len());
-                for &(whole, part) in items.iter() {
-                    parts.push((self.restrict(whole, t)?, self.restrict(part, t)?));
+                    parts.push(self.restrict(i, t)?);
                 }
                 self.exactly_one(f, parts, &FxMap::default(), t)?
             }
