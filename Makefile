@@ -47,7 +47,7 @@ test: test-rust test-python
 # fifty times slower, shares the optimised build of the extension.
 test-rust: $(VENV)/built.stamp
 	cargo test -q --workspace --exclude punchcard-local --exclude punchcard-py
-	cargo test -q --release -p punchcard-local
+	cargo test -q --release -p punchcard-local -p punchcard-fuzzing --features punchcard-fuzzing/local
 
 test-python: test-rust $(VENV)/built.stamp $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n auto --dist loadfile

@@ -230,6 +230,49 @@ def test_events_of_rules_and_at_the_end() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("grammar", "text", "events"),
+    [
+        # Terminals of Lark go as far as they can.
+        (
+            Grammar.from_lark('start: item ("," item)*\nitem[capture="x"]: NAME\nNAME: /[a-z]+/'),
+            "ab,c",
+            [("x", "begin", 0), ("x", "end", 2), ("x", "begin", 3), ("x", "end", 4)],
+        ),
+        (
+            Grammar.from_lark('start: a b\na[capture]: /a+/\nb[capture]: /b|bc/ "d"?'),
+            "aabc",
+            [("a", "begin", 0), ("a", "end", 2), ("b", "begin", 2), ("b", "end", 4)],
+        ),
+        (
+            Grammar.from_ebnf('root ::= @longest("a"+) b\nb[capture] ::= "b"'),
+            "aab",
+            [("b", "begin", 2), ("b", "end", 3)],
+        ),
+        # Rules that an operand names have no events of their own.
+        (
+            Grammar.from_ebnf('root ::= a @not(s) a\ns ::= r "a" | ""\nr ::= ""\na[capture] ::= "x"'),
+            "xbx",
+            [("a", "begin", 0), ("a", "end", 1), ("a", "begin", 2), ("a", "end", 3)],
+        ),
+        (
+            Grammar.from_ebnf('root ::= w @and(w, [a-c]+) "."\nw[capture] ::= v\nv ::= "a" u\nu ::= "b" "c"?'),
+            "abcab.",
+            [("w", "begin", 0), ("w", "end", 3)],
+        ),
+        # A rule that begins with itself has no place where it begins; those around it have.
+        (
+            Grammar.from_ebnf('root ::= "(" d x ")"\nd ::= d? c d | ""\nc ::= "c"\nx[capture] ::= "x" | "y"'),
+            "(ccx)",
+            [("x", "begin", 3), ("x", "end", 4)],
+        ),
+    ],
+)
+def test_events_of_captures(grammar: Grammar, text: str, events: list[tuple[str, str, int]]) -> None:
+    found = [event for _, event in told(grammar, text) if event[0] == "capture"]
+    assert [(name, what, position) for _, name, what, position in found] == events
+
+
 def test_events_go_back_with_the_matcher() -> None:
     compiled = COMPILER.compile_json_schema({"properties": {"a": {}, "b": {}}})
     matcher = GrammarMatcher(compiled, events=True)

@@ -156,6 +156,32 @@ TABLE: list[tuple[str, object, list[str], list[str]]] = [
         ['{"x":"s"}', '{"y":1}'],
     ),
     ("names", {"type": "object", "propertyNames": {"maxLength": 2}}, ['{"ab":1}'], ['{"abc":1}']),
+    # What names refer back to says something of strings, too.
+    ("names of the root", {"type": ["object", "string"], "propertyNames": {"$ref": "#"}}, ['{"a":1}', '"a"'], ["1"]),
+    (
+        "names of each other",
+        {
+            "$defs": {
+                "a": {"propertyNames": {"$ref": "#/$defs/b"}, "maxLength": 2},
+                "b": {"allOf": [{"$ref": "#/$defs/a"}], "propertyNames": {"$ref": "#/$defs/a"}, "minLength": 2},
+            },
+            "$ref": "#/$defs/a",
+        },
+        ['{"ab":1}', '"a"', "{}"],
+        ['{"a":1}', '{"abc":1}', '"abc"'],
+    ),
+    (
+        "names that are no names of the same",
+        {"propertyNames": {"not": {"$ref": "#"}}, "maxLength": 1},
+        ['{"ab":1}', '"a"'],
+        ['{"a":1}', '"ab"'],
+    ),
+    (
+        "names below",
+        {"maxLength": 1, "properties": {"a": {"type": "object", "propertyNames": {"$ref": "#"}}}},
+        ['{"a":{"b":1}}'],
+        ['{"a":{"bc":1}}'],
+    ),
     (
         "recursion",
         {"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}}},
@@ -277,6 +303,22 @@ def test_deep_output_neither_crashes_nor_slows() -> None:
     assert matcher.is_accepting()
     matcher.rollback(150_000)
     assert not matcher.is_accepting()
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "minItems": 10**9},
+        {"properties": {"a": {"type": "array", "items": {}, "minItems": 10**9}}, "required": ["a"]},
+        {"type": "array", "prefixItems": [{"type": "array", "minItems": 10**8}] * 50, "minItems": 50},
+        {"type": "array", "items": {"const": "x" * 10_000}, "minItems": 10**5},
+    ],
+)
+def test_a_completion_without_end_meets_a_limit(schema: dict[str, object]) -> None:
+    matcher = GrammarMatcher(COMPILER.compile_json_schema(schema))
+    with pytest.raises(LimitError, match="bytes of an example"):
+        matcher.find_completion()
+    assert matcher.accept_string("[" if schema.get("type") else '{"a":[')
 
 
 def test_large_enums_are_tries() -> None:

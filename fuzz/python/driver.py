@@ -1,7 +1,8 @@
 """Runs statements of hypothesis under atheris: the bytes of a fuzzer, which follows coverage, make their examples.
 
     pip install atheris
-    mkdir -p fuzz/work/tags && python fuzz/python/tags.py fuzz/work/tags -rss_limit_mb=1024 -timeout=10 -max_total_time=3600
+    mkdir -p fuzz/work/tags
+    python fuzz/python/tags.py fuzz/work/tags -rss_limit_mb=1024 -timeout=10 -max_total_time=3600
 
 What it finds is replayed by the same line with the file in place of the folder.
 """
