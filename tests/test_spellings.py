@@ -88,7 +88,7 @@ def test_forced_text_takes_no_detour() -> None:
     matcher = GrammarMatcher(COMPILER.compile_json_schema({"enum": ["straight on"]}))
     assert matcher.find_jump_forward_string() == '"straight on"'
     matcher = GrammarMatcher(COMPILER.compile_json_schema({"enum": ["way\n"]}))
-    assert matcher.find_jump_forward_string() == '"way'
+    assert matcher.find_jump_forward_string() == '"way\\'
 
 
 def test_numbers_have_a_bound_on_their_digits() -> None:
@@ -241,7 +241,7 @@ def test_masks_of_unique_numbers_of_any_size() -> None:
 def test_few_numbers_are_counted_by_value() -> None:
     """A number that can be spelled in several ways is one value all the same."""
     schema = {"type": "array", "uniqueItems": True, "minItems": 3, "items": {"enum": [0.5, 1.5, 2]}}
-    assert masked_at(schema, "[0.50,1.5,2.0]") is None
+    assert masked_at(schema, "[0.50,2.0,1.5]") is None
     assert masked_at(schema, "[0.50,0.5") == 9
     with pytest.raises(UnsatisfiableSchemaError):
         COMPILER.compile_json_schema({**schema, "minItems": 4})
