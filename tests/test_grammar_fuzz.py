@@ -163,6 +163,35 @@ def compare(grammar: dict[str, Any]) -> None:
                 assert matcher.fork().accept_string(TOKENS[token]) == allowed, (text, token)
 
 
+def limited(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    limit = st.tuples(items, st.integers(1, 9))
+    return combined(items) | limit.map(lambda parts: {"max_tokens": {"body": parts[0], "tokens": parts[1]}})
+
+
+@PROFILE
+@given(st.recursive(terms | symbols, limited, max_leaves=8), st.fixed_dictionaries(dict.fromkeys(NAMES, terms)))
+def test_masks_within_limits_on_tokens(start: Any, rules: dict[str, Any]) -> None:
+    try:
+        compiled = GrammarCompiler(INFO, cache_enabled=False).compile(
+            Grammar({"grammar": {"start": start, "rules": rules}})
+        )
+    except GrammarError:
+        return
+    bitmask = allocate_token_bitmask(1, INFO.vocab_size)
+    open_paths: list[tuple[int, ...]] = [()]
+    for path in open_paths:
+        matcher = GrammarMatcher(compiled)
+        assert all(map(matcher.accept_token, path))
+        assert matcher.find_completion() is not None
+        matcher.fill_next_token_bitmask(bitmask)
+        for token in range(len(TOKENS)):
+            allowed = bool(bitmask[0][token // 32] >> (token % 32) & 1)
+            assert matcher.fork().accept_token(token) == allowed, (path, token)
+            # Long tokens and short ones, so that limits are met at different places.
+            if allowed and token in (END + 1, END + 2, END + 5, len(TEXTS) - 1) and len(path) < 4:
+                open_paths.append((*path, token))
+
+
 @PROFILE
 @given(grammars)
 def test_printed_grammars_have_the_same_texts(grammar: dict[str, Any]) -> None:

@@ -187,3 +187,17 @@ def test_counted_repetitions_of_terminals_that_could_go_on(text: str, taken: str
     assert out.accept_string(taken) and out.is_accepting()
     out = matcher(grammar)
     assert not (out.accept_string(refused) and out.is_accepting())
+
+
+# Alternatives within limits on tokens: their terminals are looked up like all others as long as there is room.
+
+
+def test_many_alternatives_within_limits() -> None:
+    count = 60
+    names = " | ".join(f"@max_tokens({12 + i}, a{i})" for i in range(count))
+    rules = "".join(f'a{i} ::= [a-z]+ (":" | @max_tokens({6 + i}, [a-z ]*) ".")\n' for i in range(count))
+    out = first_mask(Grammar.from_ebnf(f"root ::= ({names})*\n{rules}"))
+    assert out.accept_string("abc def.x:") and out.is_accepting()
+    # The largest limit is the last to go.
+    assert all(out.accept_token(ord("a")) for _ in range(70)) and not out.accept_token(ord("a"))
+    assert out.find_completion() == b":"

@@ -6,6 +6,10 @@ pub(crate) fn set(words: &mut [u32], id: u32) {
     words[id as usize / 32] |= 1 << (id % 32);
 }
 
+pub(crate) fn is_set(words: &[u32], id: u32) -> bool {
+    words[id as usize / 32] >> (id % 32) & 1 == 1
+}
+
 pub(crate) fn clear(words: &mut [u32], id: u32) {
     words[id as usize / 32] &= !(1 << (id % 32));
 }

@@ -14,6 +14,7 @@ use hashbrown::HashMap;
 use punchcard_automata::Language;
 use punchcard_schema::SchemaError;
 use rustc_hash::FxBuildHasher;
+use std::collections::HashSet;
 
 type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
 
@@ -29,6 +30,10 @@ const MOST_BYTES: u64 = 16 << 20;
 pub(crate) struct Costs {
     rules: Vec<u64>,
     terminals: FxMap<Language, u64>,
+    /// The bytes that end a terminal that is being read.
+    leaves: FxMap<LeafId, Option<u64>>,
+    /// The bytes that end a terminal from any of its states; `None` where there are many states.
+    from_anywhere: FxMap<Language, Option<u64>>,
     parts: Vec<Option<u64>>,
     to_limit: FxMap<StackId, u64>,
 }
@@ -111,7 +116,40 @@ impl Machine {
 
     /// How many bytes end what is being read.
     pub(crate) fn rest_cost(&mut self, place: Place) -> Result<Option<u64>, SchemaError> {
-        Ok(self.rest(place)?.map(|rest| rest.len() as u64))
+        if let Place::Leaf(leaf) = place
+            && let Some(&known) = self.costs.leaves.get(&leaf)
+        {
+            return Ok(known);
+        }
+        let cost = self.rest(place)?.map(|rest| rest.len() as u64);
+        if let Place::Leaf(leaf) = place {
+            self.costs.leaves.insert(leaf, cost);
+        }
+        Ok(cost)
+    }
+
+    /// How many bytes end a terminal, wherever it is left off: at most so many, or `None` if that takes long to find out.
+    pub(super) fn rest_from_anywhere(&mut self, leaf: LeafId) -> Result<Option<u64>, SchemaError> {
+        /// States that are looked at.
+        const MOST_STATES: usize = 200;
+        let Some((language, _)) = self.leaves.language(leaf) else { return Ok(None) };
+        if let Some(&known) = self.costs.from_anywhere.get(&language) {
+            return Ok(known);
+        }
+        let (mut open, mut seen, mut most) = (vec![language], HashSet::from([language]), Some(0));
+        while let (Some(state), Some(longest)) = (open.pop(), most) {
+            let cost = self.cost_of_terminal(state)?;
+            most = (seen.len() <= MOST_STATES && cost < ENDLESS).then_some(longest.max(cost / BYTE));
+            for &target in self.nodes.languages.transitions(state).targets() {
+                if seen.insert(target) && self.nodes.languages.is_viable(target)? {
+                    open.push(target);
+                }
+            }
+        }
+        // A token may end within a character.
+        let most = most.map(|bytes| bytes + 3);
+        self.costs.from_anywhere.insert(language, most);
+        Ok(most)
     }
 
     /// How many bytes lead to the end of the limit on tokens around.

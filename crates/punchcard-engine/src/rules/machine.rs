@@ -599,6 +599,17 @@ impl Machine {
         Ok(self.ends_within(reading, u64::from(left))?.then_some(reading))
     }
 
+    /// Whether a limit on tokens leaves room for any token that stays within the terminal of a reading.
+    pub(super) fn has_room(&mut self, reading: Passing) -> Result<bool, SchemaError> {
+        if !reading.tokens.is_limited() {
+            return Ok(true);
+        }
+        let Place::Leaf(leaf) = reading.place else { return Ok(false) };
+        let Some(rest) = self.rest_from_anywhere(leaf)? else { return Ok(false) };
+        let stack = self.stack_of(reading.rest)?;
+        Ok(rest.saturating_add(self.cost_to_limit(stack)?) < u64::from(reading.tokens.0))
+    }
+
     /// A limit can be kept if what is left of its body takes no more bytes than there are tokens.
     fn ends_within(&mut self, reading: Reading, tokens: u64) -> Result<bool, SchemaError> {
         let rest = match self.rest_cost(reading.place)? {

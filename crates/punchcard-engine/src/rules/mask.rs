@@ -13,7 +13,7 @@ use super::terminal_mask::Crossing;
 use crate::automaton::ConfigId;
 use crate::bytes::ByteSet;
 use crate::leaf::LeafId;
-use crate::mask::{Mask, set};
+use crate::mask::{Mask, is_set, set};
 use crate::trie::Trie;
 use crate::vocabulary::Vocabulary;
 use hashbrown::HashMap;
@@ -98,7 +98,7 @@ impl Machine {
         let mut narrow = Vec::new();
         for reading in readings {
             match reading.place {
-                Place::Leaf(leaf) if !reading.tokens.is_limited() => {
+                Place::Leaf(leaf) if self.has_room(reading)? => {
                     if !self.find_in_terminal(vocabulary, node, leaf, reading, words)? {
                         narrow.push(reading);
                     }
@@ -211,7 +211,8 @@ impl Machine {
             self.join_from(before.end, readings)?;
             let node = trie.child_node(place);
             let tokens = trie.tokens_at(node);
-            if !tokens.is_empty() && self.may_end_token(&readings[before.end..])? {
+            let is_new = tokens.iter().any(|&id| !is_set(words, id));
+            if is_new && self.may_end_token(&readings[before.end..])? {
                 tokens.iter().for_each(|&id| set(words, id));
             }
             if trie.children(node).is_empty() {
@@ -219,10 +220,15 @@ impl Machine {
             }
             if std::ptr::eq(trie, &vocabulary.trie) && trie.nodes_below(node) >= FEW_NODES {
                 let here: Vec<Passing> = readings.drain(before.end..).collect();
-                let is_known = |reading: &Passing| {
-                    !reading.tokens.is_limited() && matches!(reading.place, Place::Leaf(_) | Place::Between)
-                };
-                if here.iter().all(is_known) {
+                let mut is_known = true;
+                for &reading in &here {
+                    is_known &= match reading.place {
+                        Place::Leaf(_) => self.has_room(reading)?,
+                        Place::Between => !reading.tokens.is_limited(),
+                        Place::Json(..) => false,
+                    };
+                }
+                if is_known {
                     self.find_below(vocabulary, node, here, words)?;
                     continue;
                 }
