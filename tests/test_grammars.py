@@ -324,7 +324,7 @@ def test_halves_of_surrogate_pairs_are_refused(make: Callable[[], Grammar]) -> N
         ('root = "a" | b\nb = [0-9]+\n', False),
         ('root := "a: b"', False),
         ('# root: "x"\nroot ::= ":"', False),
-        ('/* start: x */ number- ::= "1"', False),
+        ('/* start: x */\nnumber- ::= "1"', False),
         ('[1] doc ::= "x"', False),
         ('root[capture="x"] ::= "x"', False),
         ('start: "::="', True),
