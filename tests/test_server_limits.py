@@ -248,7 +248,7 @@ def test_a_slow_schema_holds_nobody_up() -> None:
             assert post(server, structured_outputs={"json": {"type": "integer"}}).status_code == 200
             assert post(server).status_code == 200
             answered += 2
-        assert answered >= 10
+        assert answered >= 4
         # Which of its limits it meets first depends on the machine.
         assert slow.result().status_code in (400, 504)
         assert error(slow.result())["code"] in ("limit_exceeded", "compile_timeout")
@@ -256,16 +256,14 @@ def test_a_slow_schema_holds_nobody_up() -> None:
 
 def test_a_schema_that_is_not_compiled_in_time() -> None:
     options = ServerOptions(compile_seconds=1, compile_threads=1)
-    with serving(FakeBatchModel(counting), options) as server, concurrent.futures.ThreadPoolExecutor(1) as pool:
-        slow = pool.submit(post, server, structured_outputs={"json": SLOW})
-        time.sleep(0.3)
-        # The one compiler is busy for longer than this may wait.
-        behind = post(server, structured_outputs={"json": {"type": "integer"}})
-        assert slow.result().status_code == 504
-        assert error(slow.result())["code"] == "compile_timeout"
-        assert behind.status_code == 503
-        assert behind.headers["retry-after"]
-        assert post(server).status_code == 200
+    with serving(FakeBatchModel(counting), options) as server:
+        for _ in range(2):
+            slow = post(server, structured_outputs={"json": SLOW})
+            assert slow.status_code == 504
+            assert error(slow)["code"] == "compile_timeout"
+            # The one compiler has given it up, and is there for others.
+            assert post(server, structured_outputs={"json": {"type": "integer"}}).status_code == 200
+            assert post(server).status_code == 200
 
 
 @pytest.fixture(scope="module")

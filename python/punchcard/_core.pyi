@@ -261,8 +261,14 @@ def compile_json_schema(
 ) -> CompiledGrammar:
     """`compile_grammar` for the expression of a JSON Schema, of which ``schema`` and ``options`` are JSON text."""
 
-def json_text(data: object) -> str | None:
-    """What `json.dumps` writes, without ASCII escapes; None for data that are not plain: then ask `json`."""
+def json_text(data: object, most: int) -> str | None:
+    """What `json.dumps` writes, without ASCII escapes; None for data that are not plain: then ask `json`.
+
+    Raises LimitError if it has more than ``most`` bytes.
+    """
+
+def json_size(data: object) -> int | None:
+    """About how many bytes `json.dumps` would write; None for data that are not JSON, or nest too deeply."""
 
 def check_json_schema(schema: str, options: str) -> None:
     """Raise an error if a JSON Schema or its options, given as JSON text, are malformed."""

@@ -11,8 +11,8 @@ from dataclasses import asdict
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_origin
 
-from ._core import json_text
-from .errors import GrammarError, InvalidSchemaError, PunchcardError
+from ._core import json_size, json_text
+from .errors import GrammarError, InvalidSchemaError, LimitError, PunchcardError
 from .limits import Limits
 from .report import Report, report_from_core
 
@@ -145,11 +145,12 @@ class Grammar:
             raise GrammarError("resources are documents by URI", hint="Pass a dict")
         if limits is not None and not isinstance(limits, Limits):
             raise GrammarError(f"limits are a punchcard.Limits, not {_named(limits)}")
+        most = (limits or Limits()).max_bytes
         options: dict[str, Any] = {
             "profile": None if profile == "generate" else profile,
             "strict": strict or None,
             "draft": draft,
-            "resources": {uri: schema_text(document) for uri, document in (resources or {}).items()} or None,
+            "resources": {uri: schema_text(document, most) for uri, document in (resources or {}).items()} or None,
             "property_order": property_order,
             "whitespace": whitespace,
             "outer_whitespace": outer_whitespace,
@@ -161,7 +162,7 @@ class Grammar:
             "limits": asdict(limits) if limits else None,
         }
         options = {name: value for name, value in options.items() if value is not None}
-        text = schema_text(schema)
+        text = schema_text(schema, most)
         if check:
             check_schema(text, options)
         elif options:
@@ -388,13 +389,43 @@ def _too_deep() -> GrammarError:
 
 def _json_text(expr: Expr) -> str:
     try:
-        return json.dumps(expr, sort_keys=True)
+        return _written(expr, _MOST_BYTES, sort_keys=True)
     except RecursionError:
         raise _too_deep() from None
     except (TypeError, ValueError) as error:
         raise GrammarError(
             f"The grammar expression is not JSON: {error}", hint="Use plain dicts, lists, strings and numbers"
         ) from None
+
+
+#: Bytes of a grammar or a schema, where no limit says otherwise.
+_MOST_BYTES = Limits.max_bytes
+
+
+def _written(data: Any, most: int, **options: Any) -> str:
+    """What `json.dumps` writes. It is measured before: data in which a part stands at many places may be endless."""
+    size = json_size(data)
+    if size is not None:
+        if size > most:
+            raise _too_long(most)
+        return json.dumps(data, **options)
+    # Of what is in it not all is known. `json` will refuse that, if it comes to it.
+    pieces, size = [], 0
+    for piece in json.JSONEncoder(**options).iterencode(data):
+        pieces.append(piece)
+        size += len(piece)
+        if size > most:
+            raise _too_long(most)
+    return "".join(pieces)
+
+
+def _too_long(most: int) -> LimitError:
+    return LimitError(
+        f"The limit max_bytes={most} was passed",
+        hint="Name what comes again: with rules in a grammar, with $defs and $ref in a schema",
+        limit="max_bytes",
+        value=most,
+    )
 
 
 def _named(value: object) -> str:
@@ -437,8 +468,8 @@ def no_half_characters() -> Iterator[None]:
         ) from None
 
 
-def schema_text(schema: Schema) -> str:
-    """The JSON text of a schema, whatever it was given as."""
+def schema_text(schema: Schema, most: int = _MOST_BYTES) -> str:
+    """The JSON text of a schema, whatever it was given as; `LimitError` if it has more bytes than ``most``."""
     if isinstance(schema, str):
         return schema
     if schema is None:
@@ -452,11 +483,11 @@ def schema_text(schema: Schema) -> str:
         from .schemas import pydantic_schema
 
         schema = pydantic_schema(schema)
-    text = json_text(schema)
+    text = json_text(schema, most)
     if text is not None:
         return text
     try:
-        return json.dumps(schema, ensure_ascii=False, allow_nan=False)
+        return _written(schema, most, ensure_ascii=False, allow_nan=False)
     except RecursionError:
         raise InvalidSchemaError(
             "The schema is nested too deeply, or contains itself",

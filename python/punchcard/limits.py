@@ -38,13 +38,13 @@ class Limits:
     max_states: int = 8_000_000
     #: Ways in which one text may be read at once.
     max_readings: int = 10_000
-    #: Bytes that texts may add to a compiled grammar. At half of them new tables begin, and each live matcher carries its
-    #: present state over, so memory stays flat however long a grammar serves. An error only where the state of one text
-    #: takes more by itself.
+    #: Bytes that texts may add to a compiled grammar. At half of them new tables begin, and each live matcher carries
+    #: its present state over, so memory stays flat however long a grammar serves. An error only where the state of one
+    #: text takes more by itself.
     max_memory: int = 64 << 20
-    #: Steps of one operation: of compiling, of a mask, of a completion. A step takes some tens of nanoseconds, on any
-    #: machine the same number of them.
-    max_work: int = 200_000_000
+    #: Steps of one operation: of compiling, of a mask, of a completion. A million take from a twentieth of a second to
+    #: half of one; every machine takes the same number.
+    max_work: int = 20_000_000
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

@@ -242,6 +242,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(compile_grammar, module)?)?;
     module.add_function(wrap_pyfunction!(compile_json_schema, module)?)?;
     module.add_function(wrap_pyfunction!(crate::json_text::json_text, module)?)?;
+    module.add_function(wrap_pyfunction!(crate::json_text::json_size, module)?)?;
     module.add_function(wrap_pyfunction!(check_json_schema, module)?)?;
     module.add_function(wrap_pyfunction!(check_grammar, module)?)?;
     module.add_function(wrap_pyfunction!(report_json_schema, module)?)?;

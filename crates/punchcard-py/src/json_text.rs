@@ -4,21 +4,83 @@
 //! data are written here; for everything else (subclasses, keys that are no text, NaN, deep or endless nesting) the answer is
 //! "ask `json`", so that its conversions and its errors are the only ones.
 
+use crate::errors::Raise;
+use punchcard_schema::SchemaError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use std::collections::HashMap;
 
 /// Deeper data are left to `json`, which knows how deep Python may go.
 const MAX_DEPTH: usize = 200;
 
-/// The JSON text of the data; `None` if they are not plain.
+/// The JSON text of the data, of at most so many bytes; `None` if they are not plain.
 #[pyfunction]
-pub fn json_text(data: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-    let mut out = String::new();
-    Ok(write(data, MAX_DEPTH, &mut out)?.then_some(out))
+pub fn json_text(py: Python<'_>, data: &Bound<'_, PyAny>, most: usize) -> PyResult<Option<String>> {
+    let mut out = Out { text: String::new(), most };
+    let is_plain = write(data, MAX_DEPTH, &mut out)?;
+    if out.is_full() {
+        return Err(SchemaError::limit("max_bytes", most, "", "Name what comes again with $defs and $ref").raise(py));
+    }
+    Ok(is_plain.then_some(out.text))
 }
 
-/// Writes the data; false if they are not plain.
-fn write(data: &Bound<'_, PyAny>, depth: usize, out: &mut String) -> PyResult<bool> {
+/// Text that is written up to a limit: data in which the same part stands at many places may be endless when written out.
+struct Out {
+    text: String,
+    most: usize,
+}
+
+impl Out {
+    fn is_full(&self) -> bool {
+        self.text.len() > self.most
+    }
+}
+
+/// How many bytes the JSON text of the data has, more or less; `None` if there is something in them that is no JSON, or
+/// they nest more deeply than Python may go. A part that stands at many places is looked at once.
+#[pyfunction]
+pub fn json_size(data: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+    const MAX_DEPTH: usize = 1000;
+    size(data, MAX_DEPTH, &mut HashMap::new())
+}
+
+fn size(data: &Bound<'_, PyAny>, depth: usize, known: &mut HashMap<usize, u64>) -> PyResult<Option<u64>> {
+    let parts: Vec<Bound<'_, PyAny>> = if let Ok(text) = data.cast::<PyString>() {
+        return Ok(Some(2 + text.len()? as u64));
+    } else if let Ok(members) = data.cast::<PyDict>() {
+        members.iter().flat_map(|(name, value)| [name, value]).collect()
+    } else if let Ok(items) = data.cast::<PyList>() {
+        items.iter().collect()
+    } else if let Ok(items) = data.cast::<PyTuple>() {
+        items.iter().collect()
+    } else {
+        let is_number = data.is_instance_of::<PyInt>() || data.is_instance_of::<PyFloat>();
+        return Ok((is_number || data.is_none()).then_some(4));
+    };
+    let address = data.as_ptr() as usize;
+    if let Some(&size) = known.get(&address) {
+        return Ok(Some(size));
+    }
+    if depth == 0 {
+        return Ok(None);
+    }
+    let mut sum = 2u64;
+    for part in parts {
+        match size(&part, depth - 1, known)? {
+            Some(size) => sum = sum.saturating_add(2).saturating_add(size),
+            None => return Ok(None),
+        }
+    }
+    known.insert(address, sum);
+    Ok(Some(sum))
+}
+
+/// Writes the data; false if they are not plain, or do not fit.
+fn write(data: &Bound<'_, PyAny>, depth: usize, to: &mut Out) -> PyResult<bool> {
+    if to.is_full() {
+        return Ok(false);
+    }
+    let out = &mut to.text;
     if let Ok(text) = data.cast_exact::<PyString>() {
         return Ok(write_string(text, out));
     }
@@ -28,6 +90,7 @@ fn write(data: &Bound<'_, PyAny>, depth: usize, out: &mut String) -> PyResult<bo
         }
         out.push('{');
         for (index, (name, value)) in members.iter().enumerate() {
+            let out = &mut to.text;
             if index > 0 {
                 out.push_str(", ");
             }
@@ -36,18 +99,18 @@ fn write(data: &Bound<'_, PyAny>, depth: usize, out: &mut String) -> PyResult<bo
                 return Ok(false);
             }
             out.push_str(": ");
-            if !write(&value, depth - 1, out)? {
+            if !write(&value, depth - 1, to)? {
                 return Ok(false);
             }
         }
-        out.push('}');
+        to.text.push('}');
         return Ok(true);
     }
     if let Ok(items) = data.cast_exact::<PyList>() {
-        return write_items(items.iter(), depth, out);
+        return write_items(items.iter(), depth, to);
     }
     if let Ok(items) = data.cast_exact::<PyTuple>() {
-        return write_items(items.iter(), depth, out);
+        return write_items(items.iter(), depth, to);
     }
     if let Ok(truth) = data.cast_exact::<PyBool>() {
         out.push_str(if truth.is_true() { "true" } else { "false" });
@@ -68,20 +131,20 @@ fn write(data: &Bound<'_, PyAny>, depth: usize, out: &mut String) -> PyResult<bo
     Ok(true)
 }
 
-fn write_items<'py>(items: impl Iterator<Item = Bound<'py, PyAny>>, depth: usize, out: &mut String) -> PyResult<bool> {
+fn write_items<'py>(items: impl Iterator<Item = Bound<'py, PyAny>>, depth: usize, to: &mut Out) -> PyResult<bool> {
     if depth == 0 {
         return Ok(false);
     }
-    out.push('[');
+    to.text.push('[');
     for (index, item) in items.enumerate() {
         if index > 0 {
-            out.push_str(", ");
+            to.text.push_str(", ");
         }
-        if !write(&item, depth - 1, out)? {
+        if !write(&item, depth - 1, to)? {
             return Ok(false);
         }
     }
-    out.push(']');
+    to.text.push(']');
     Ok(true)
 }
 

@@ -9,6 +9,7 @@ use crate::error::SchemaError;
 use crate::formula::{Formula, Name, Node, Type};
 use crate::object::ObjectState;
 use crate::satisfy::Question;
+use punchcard_automata::work;
 
 /// Most items and members of an example.
 const MOST_PARTS: usize = 100_000;
@@ -138,6 +139,7 @@ impl Algebra {
         to.text.push('[');
         let (mut state, mut items) = (start, 0);
         while !self.array_may_end(state) {
+            work::spend(1)?;
             let Some(found) = self.search.found(Question::Array(state)) else { return Ok(false) };
             // The search takes alternatives one by one.
             if let Node::Or(items) = self.formulas.node(state.residual) {
@@ -216,6 +218,7 @@ impl Algebra {
         const MOST_ITEMS: usize = 1_000;
         let (mut state, mut items) = (start, 0);
         while !self.array_may_end(state) {
+            work::spend(1)?;
             let known = self.noted_items(state);
             let known = self.equal_to(&known);
             let mut way = None;
@@ -248,6 +251,7 @@ impl Algebra {
         to.text.push('{');
         let (mut state, mut members) = (start, 0);
         while !self.object_may_end(state) {
+            work::spend(1)?;
             let Some(found) = self.search.found(Question::Object(state)) else { return Ok(false) };
             if let Some(branches) = self.branches_of(state.residual()) {
                 let mut branches = branches.into_iter().map(|residual| state.with_residual(residual));

@@ -9,7 +9,7 @@ use crate::constant::Const;
 use crate::json::ValueId;
 use crate::keywords::closed::Scope;
 use hashbrown::HashMap;
-use punchcard_automata::{Decimal, Language};
+use punchcard_automata::{Decimal, Language, work};
 use rustc_hash::FxBuildHasher;
 
 pub(crate) type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
@@ -379,6 +379,7 @@ impl Formulas {
                 list.push(t);
             }
         }
+        work::count(1 + list.len() as u64);
         list.sort_unstable();
         list.dedup();
         // x and not x, x or not x.

@@ -5,6 +5,7 @@ use crate::algebra::Algebra;
 use crate::constant::{Const, Constants};
 use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, Node, Type};
+use punchcard_automata::work;
 
 impl Algebra {
     /// Values for which a step need not be taken: all but those of the formula, if that is easy to tell, else any.
@@ -42,6 +43,7 @@ impl Algebra {
         if left.len().min(right.len()) > 1 && left.len() * right.len() > self.options.limits.max_alternatives {
             return Err(self.too_many_alternatives("alternatives"));
         }
+        work::spend((left.len() * right.len()) as u64)?;
         let many = left.len().min(right.len()) > 1;
         let mut out = Vec::with_capacity(left.len() * right.len());
         for (v, r) in left {

@@ -15,6 +15,7 @@ use crate::constant::Const;
 use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, NO_END, Node, Type};
 use hashbrown::HashSet;
+use punchcard_automata::work;
 
 /// Steps that an array still takes: a formula for the items, how many of them, and their values if those are few.
 type Steps = Vec<(Formula, u32)>;
@@ -309,6 +310,7 @@ impl Algebra {
         let mut open: Vec<(ArrayState, Option<Formula>)> = vec![(state, None)];
         let mut seen: HashSet<(ArrayState, Option<Formula>)> = open.iter().copied().collect();
         while let Some((state, mark)) = open.pop() {
+            work::spend(1)?;
             if seen.len() > self.options.limits.max_search {
                 return Err(self.too_many_ways());
             }
@@ -336,6 +338,7 @@ impl Algebra {
         let (mut open, mut seen) = (vec![state], FxMap::default());
         let mut values = Vec::new();
         while let Some(state) = open.pop() {
+            work::spend(1)?;
             if seen.len() > self.options.limits.max_search {
                 return Err(self.too_many_ways());
             }

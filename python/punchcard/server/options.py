@@ -44,7 +44,9 @@ class ServerOptions:
     #: The temperature where a request names none; 1 as in OpenAI's API.
     default_temperature: float = 1.0
     #: What one grammar may cost.
-    limits: Limits = field(default_factory=lambda: Limits(max_bytes=2 << 20, max_search=50_000, max_states=1_000_000))
+    limits: Limits = field(
+        default_factory=lambda: Limits(max_bytes=2 << 20, max_search=50_000, max_states=1_000_000, max_work=10_000_000)
+    )
     #: Names by which the server may be called (the header Host); `None` for any. Without a key, a browser could
     #: otherwise be tricked into calling a server on its own machine.
     hosts: tuple[str, ...] | None = None

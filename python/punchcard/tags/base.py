@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ..errors import GrammarError, PunchcardError, SchemaError
+from ..errors import GrammarError, LimitError, PunchcardError, SchemaError
 from .expressions import Expr, TokenName, choice, sequence, text, token
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Place:
 
     def of(self, error: PunchcardError) -> PunchcardError:
         """An error of something inside, with this place added to what it says."""
-        kind = type(error) if isinstance(error, SchemaError) else GrammarError
+        kind = type(error) if isinstance(error, (SchemaError, LimitError)) else GrammarError
         fields = {**error.fields, "path": self.path}
         return kind(f"{error.message} (at {self.path or 'the top'})", hint=error.hint, **fields)
 

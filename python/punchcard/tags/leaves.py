@@ -85,12 +85,13 @@ class JSONSchemaFormat(Format):
 
     def _expr(self, place: Place) -> Expr:
         options = self._options(place)
+        with place.field("json_schema").around():
+            schema = schema_text(self.json_schema)
         if self.style == "json":
             if self.excludes:
                 raise place.field("excludes").error(
                     "Texts cannot be excluded from the strings of JSON", "Give the strings a pattern in the schema"
                 )
-            schema = schema_text(self.json_schema)
             with place.field("json_schema").around():
                 check_schema(schema, options)
             return {"json_schema": {"schema": schema, **_unless_empty(options=options)}}
@@ -113,7 +114,7 @@ class JSONSchemaFormat(Format):
             place=place.field("json_schema"),
         )
         with place.field("json_schema").around():
-            check_schema(schema_text(self.json_schema), options)
+            check_schema(schema, options)
         return arguments
 
     def _options(self, place: Place) -> dict[str, Any]:

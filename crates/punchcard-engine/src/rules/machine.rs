@@ -165,7 +165,7 @@ impl Machine {
 
     /// Whether it, or a part, has used up a limit on what it may build.
     pub(crate) fn is_exhausted(&self) -> bool {
-        let built = self.configs.len() + self.stacks.len();
+        let built = self.configs.len() + self.stacks.len() + self.nodes.len();
         built > self.limits.max_states
             || self.stacks.is_full()
             || self.nodes.languages.check_limit().is_err()

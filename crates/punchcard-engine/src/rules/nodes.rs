@@ -5,7 +5,7 @@
 
 use hashbrown::{HashMap, HashSet};
 use punchcard_automata::languages::UNBOUNDED;
-use punchcard_automata::{Language, Languages};
+use punchcard_automata::{Language, Languages, work};
 use rustc_hash::FxBuildHasher;
 
 pub(crate) type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
@@ -111,6 +111,7 @@ impl Nodes {
         if let Node::Choice(items) = &node {
             self.heap += 2 * size_of_val(&**items);
         }
+        work::count(1);
         let id = NodeId(self.nodes.len() as u32);
         self.nodes.push(node.clone());
         self.ids.insert(node, id);

@@ -5,7 +5,7 @@ use super::seen::SeenId;
 use crate::algebra::Algebra;
 use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, Keys, Name, Node, Type};
-use punchcard_automata::Language;
+use punchcard_automata::{Language, work};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -219,6 +219,7 @@ impl Algebra {
         let mut classes: Vec<(Language, String)> = Vec::new();
         let (mut classes_by, mut patterns_by) = (ByBeginning::<usize>::default(), ByBeginning::<Language>::default());
         for &pattern in &patterns {
+            work::spend(1)?;
             let beginning = self.languages.beginning(pattern);
             for i in classes_by.near(&beginning) {
                 let class = classes[i].0;
@@ -242,7 +243,7 @@ impl Algebra {
                 classes.push((fresh, beginning.clone()));
             }
             patterns_by.insert(beginning, pattern);
-            if classes.len() > patterns.len() + self.options.limits.max_alternatives {
+            if classes.len() > patterns.len().saturating_add(self.options.limits.max_alternatives) {
                 return Err(self.too_many_alternatives("overlapping property name patterns"));
             }
         }
