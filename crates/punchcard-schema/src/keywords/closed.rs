@@ -395,11 +395,7 @@ impl Algebra {
             open.cut = Some(open.cut.map_or(place, |cut| cut.min(place)));
             return Ok(Arc::default());
         }
-        self.closed.steps += 1;
-        if self.closed.steps > self.options.limits.max_search {
-            let limit = self.options.limits.max_search;
-            return Err(SchemaError::limit("max_search", limit, "", "Simplify the references, or raise the limit"));
-        }
+        self.note_steps(1)?;
         let depth = open.schemas.len();
         open.schemas.push(schema);
         let parts = stacker::maybe_grow(64 << 10, 1 << 20, || self.components(schema, scope, open));
@@ -416,9 +412,21 @@ impl Algebra {
         Ok(all)
     }
 
+    fn note_steps(&mut self, steps: usize) -> Result<(), SchemaError> {
+        self.closed.steps = self.closed.steps.saturating_add(steps);
+        let limit = self.options.limits.max_search;
+        if self.closed.steps > limit {
+            let hint = "Simplify the branches that declare members, do without strict, or raise the limit";
+            return Err(SchemaError::limit("max_search", limit, "", hint));
+        }
+        Ok(())
+    }
+
     /// What a branch declares, if it holds.
     fn declared_if(&mut self, branch: ValueId, scope: Scope, open: &mut Open) -> Result<Declared, SchemaError> {
         let mut declared = (*self.declared(branch, scope, open)?).clone();
+        let parts: usize = declared.names.iter().map(|&(condition, _)| 1 + self.formulas.parts(condition).len()).sum();
+        self.note_steps(parts)?;
         let holds = self.subschema(branch, scope);
         declared.names.iter_mut().for_each(|(condition, _)| *condition = self.formulas.and([*condition, holds]));
         Ok(declared)
