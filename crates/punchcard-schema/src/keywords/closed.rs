@@ -174,6 +174,7 @@ impl Algebra {
         let mut all = own.clone();
         all.add(&others);
         components.iter().for_each(|component| all.add(&component.declared));
+        self.note_steps(all.names.len())?;
         if !all.any || self.without_repetition(&mut all)?.is_free() {
             return Ok(Closing::Here(Formula::TRUE));
         }
@@ -226,6 +227,7 @@ impl Algebra {
             certain.push(self.languages.union([here, outside]));
             every.push(self.languages.union(of_branch.names.iter().map(|&(_, names)| names).collect::<Vec<_>>()));
         }
+        self.note_steps(branches.len() * branches.len() / 64)?;
         let mut scopes = Vec::with_capacity(branches.len());
         for i in 0..branches.len() {
             if !self.may_be_object(branches[i]) {
@@ -262,6 +264,7 @@ impl Algebra {
     }
 
     fn list_of_declared(&mut self, mut list: Declared) -> Result<u32, SchemaError> {
+        self.note_steps(list.names.len())?;
         self.without_repetition(&mut list)?;
         Ok(self.closed.intern(list))
     }
