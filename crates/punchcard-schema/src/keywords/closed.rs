@@ -13,7 +13,6 @@
 use crate::algebra::Algebra;
 use crate::carry::Carried;
 use crate::compile::At;
-use crate::constant::Const;
 use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, Keys, Type};
 use crate::json::{Value, ValueId};
@@ -136,13 +135,6 @@ pub(crate) enum Closing {
     Here(Formula),
     /// One of its parts does: a keyword's value or one of its branches, given what others declare.
     Within(ValueId, u32),
-}
-
-/// What a schema says of a member that all of its objects have.
-struct Tag {
-    /// The values of `const` or `enum`; nothing if it has neither.
-    values: Vec<Const>,
-    formula: Formula,
 }
 
 /// A schema beside others that speak of the same value.
@@ -380,7 +372,7 @@ impl Algebra {
     }
 
     /// The keywords of a schema that its draft gives a meaning.
-    fn asserting<'a>(&self, schema: ValueId, members: &'a [(Box<str>, ValueId)]) -> Vec<(&'a str, ValueId)> {
+    pub(crate) fn asserting<'a>(&self, schema: ValueId, members: &'a [(Box<str>, ValueId)]) -> Vec<(&'a str, ValueId)> {
         let dialect = self.registry.dialect_at(&self.json, schema);
         let alone = self.hides_siblings(schema, dialect.draft);
         let is_asserted =
@@ -587,74 +579,5 @@ impl Algebra {
             ("const", _) => is_object(*value),
             _ => true,
         })
-    }
-
-    /// Whether it is easy to see that no object has the tags of both.
-    fn are_apart(&mut self, a: &FxMap<Box<str>, Tag>, b: &FxMap<Box<str>, Tag>) -> bool {
-        let mut listed = false;
-        for (name, tag) in a {
-            let Some(other) = b.get(name).filter(|other| !tag.values.is_empty() && !other.values.is_empty()) else {
-                continue;
-            };
-            listed = true;
-            if !tag.values.iter().any(|value| other.values.contains(value)) {
-                return true;
-            }
-        }
-        !listed
-            && a.iter().any(|(name, tag)| {
-                b.get(name).is_some_and(|other| {
-                    let both = self.formulas.and([tag.formula, other.formula]);
-                    self.apart(|a| a.is_absurd(both)) == Ok(true)
-                })
-            })
-    }
-
-    /// Members that every object of a schema has, as far as it is easy to see.
-    fn tags_of(&mut self, schema: ValueId, dynamic: u32, tags: &mut FxMap<Box<str>, Tag>, visited: &mut Vec<ValueId>) {
-        const MOST_SCHEMAS: usize = 16;
-        let Value::Object(members) = self.json.get(schema) else { return };
-        if visited.contains(&schema) || visited.len() >= MOST_SCHEMAS {
-            return;
-        }
-        visited.push(schema);
-        let members = members.clone();
-        let draft = self.registry.draft_at(&self.json, schema);
-        let scope = Scope { dynamic: self.scope_within(dynamic, schema), role: Role::Part };
-        let required: Vec<Box<str>> = match self.json.member(schema, "required").map(|v| self.json.get(v)) {
-            Some(Value::Array(names)) => names.iter().filter_map(|&n| self.json.text(n)).map(Box::from).collect(),
-            _ => Vec::new(),
-        };
-        for (keyword, value) in self.asserting(schema, &members) {
-            let at = At { schema, keyword, value, scope, draft, closes: None };
-            match keyword {
-                "properties" => {
-                    let Value::Object(properties) = self.json.get(value) else { continue };
-                    for (name, property) in properties.clone().iter().filter(|(name, _)| required.contains(name)) {
-                        let mut values = match self.json.member(*property, "enum").map(|v| self.json.get(v)) {
-                            Some(Value::Array(values)) => values.to_vec(),
-                            _ => self.json.member(*property, "const").into_iter().collect(),
-                        };
-                        if self.hides_siblings(*property, draft) {
-                            values.clear();
-                        }
-                        let values = values.into_iter().map(|value| self.constant(value)).collect();
-                        let formula = self.subschema(*property, scope.asked());
-                        tags.entry(name.clone()).or_insert(Tag { values, formula });
-                    }
-                }
-                "allOf" => {
-                    for branch in self.branches(at) {
-                        self.tags_of(branch, scope.dynamic, tags, visited);
-                    }
-                }
-                "$ref" => {
-                    if let Ok(target) = self.target_of(at) {
-                        self.tags_of(target, scope.dynamic, tags, visited);
-                    }
-                }
-                _ => {}
-            }
-        }
     }
 }
