@@ -115,7 +115,8 @@ class Grammar:
             schema: a dict, a bool, JSON text, a Pydantic model or any type that Pydantic's TypeAdapter takes.
             profile: ``"spec"`` admits every spelling, white space and order that JSON and JSON Schema admit;
                 ``"generate"`` its useful subset for a language model. The profile sets the options below that are None.
-            strict: objects that declare properties and do not say ``additionalProperties`` admit no others.
+            strict: where an object is described, only members that are declared may come, as with
+                ``unevaluatedProperties: false``; conditions (``if``, ``not``, ``contains``) stay as they are.
             draft: dialect where ``$schema`` is silent: ``"4"``, ``"6"``, ``"7"``, ``"2019-09"``, ``"2020-12"`` (the
                 default) or the URI of one.
             resources: further documents for ``$ref``, by URI. Nothing is ever fetched.

@@ -10,6 +10,7 @@ use crate::keywords::closed::{self, Scope};
 use crate::metaschemas;
 use crate::object::{ObjectSpec, ObjectState};
 use crate::options::Options;
+use crate::order::Orders;
 use crate::satisfy::Search;
 use punchcard_automata::{CharSet, Language, Languages, work};
 use std::sync::Arc;
@@ -66,6 +67,7 @@ pub struct Algebra {
     /// Bytes of shapes and object specs.
     pub(crate) heap: usize,
     pub(crate) closed: closed::Memory,
+    pub(crate) orders: Orders,
 }
 
 impl Algebra {
@@ -151,6 +153,7 @@ impl Algebra {
             search: Search::default(),
             heap: 0,
             closed: closed::Memory::default(),
+            orders: Orders::default(),
         };
         let formula = algebra.compile_document(root)?;
         Ok((algebra, formula))
@@ -171,6 +174,7 @@ impl Algebra {
             + self.arrays.memory_size()
             + self.search.memory_size()
             + self.closed.memory_size()
+            + self.orders.memory_size()
             + self.registry.scopes.memory_size()
             + self.compiled.allocation_size()
             + self.patterns.allocation_size()

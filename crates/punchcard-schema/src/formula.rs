@@ -446,7 +446,7 @@ impl Formulas {
     }
 
     /// The parts of an "or" within an "and", or the other way round.
-    fn parts(&self, f: Formula) -> &[Formula] {
+    pub(crate) fn parts(&self, f: Formula) -> &[Formula] {
         match self.node(f) {
             Node::Or(parts) | Node::And(parts) => parts,
             _ => &[],

@@ -53,7 +53,7 @@ impl Default for SchemaLimits {
 pub struct Options {
     /// The dialect where `$schema` is silent.
     pub draft: Draft,
-    /// Objects that do not say `additionalProperties` admit no others.
+    /// Where an object is described, only members that are declared may come.
     pub strict: bool,
     /// `format` is asserted.
     pub assert_formats: bool,

@@ -13,7 +13,6 @@
 use crate::algebra::Algebra;
 use crate::carry::Carried;
 use crate::compile::At;
-use crate::constant::Const;
 use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, Keys, Type};
 use crate::json::{Value, ValueId};
@@ -138,13 +137,6 @@ pub(crate) enum Closing {
     Within(ValueId, u32),
 }
 
-/// What a schema says of a member that all of its objects have.
-struct Tag {
-    /// The values of `const` or `enum`; nothing if it has neither.
-    values: Vec<Const>,
-    formula: Formula,
-}
-
 /// A schema beside others that speak of the same value.
 struct Component {
     /// The keyword's value, or a branch of `allOf`.
@@ -174,6 +166,7 @@ impl Algebra {
         let mut all = own.clone();
         all.add(&others);
         components.iter().for_each(|component| all.add(&component.declared));
+        self.note_steps(all.names.len())?;
         if !all.any || self.without_repetition(&mut all)?.is_free() {
             return Ok(Closing::Here(Formula::TRUE));
         }
@@ -226,6 +219,7 @@ impl Algebra {
             certain.push(self.languages.union([here, outside]));
             every.push(self.languages.union(of_branch.names.iter().map(|&(_, names)| names).collect::<Vec<_>>()));
         }
+        self.note_steps(branches.len() * branches.len() / 64)?;
         let mut scopes = Vec::with_capacity(branches.len());
         for i in 0..branches.len() {
             if !self.may_be_object(branches[i]) {
@@ -262,6 +256,7 @@ impl Algebra {
     }
 
     fn list_of_declared(&mut self, mut list: Declared) -> Result<u32, SchemaError> {
+        self.note_steps(list.names.len())?;
         self.without_repetition(&mut list)?;
         Ok(self.closed.intern(list))
     }
@@ -377,7 +372,7 @@ impl Algebra {
     }
 
     /// The keywords of a schema that its draft gives a meaning.
-    fn asserting<'a>(&self, schema: ValueId, members: &'a [(Box<str>, ValueId)]) -> Vec<(&'a str, ValueId)> {
+    pub(crate) fn asserting<'a>(&self, schema: ValueId, members: &'a [(Box<str>, ValueId)]) -> Vec<(&'a str, ValueId)> {
         let dialect = self.registry.dialect_at(&self.json, schema);
         let alone = self.hides_siblings(schema, dialect.draft);
         let is_asserted =
@@ -395,11 +390,7 @@ impl Algebra {
             open.cut = Some(open.cut.map_or(place, |cut| cut.min(place)));
             return Ok(Arc::default());
         }
-        self.closed.steps += 1;
-        if self.closed.steps > self.options.limits.max_search {
-            let limit = self.options.limits.max_search;
-            return Err(SchemaError::limit("max_search", limit, "", "Simplify the references, or raise the limit"));
-        }
+        self.note_steps(1)?;
         let depth = open.schemas.len();
         open.schemas.push(schema);
         let parts = stacker::maybe_grow(64 << 10, 1 << 20, || self.components(schema, scope, open));
@@ -416,9 +407,21 @@ impl Algebra {
         Ok(all)
     }
 
+    fn note_steps(&mut self, steps: usize) -> Result<(), SchemaError> {
+        self.closed.steps = self.closed.steps.saturating_add(steps);
+        let limit = self.options.limits.max_search;
+        if self.closed.steps > limit {
+            let hint = "Simplify the branches that declare members, do without strict, or raise the limit";
+            return Err(SchemaError::limit("max_search", limit, "", hint));
+        }
+        Ok(())
+    }
+
     /// What a branch declares, if it holds.
     fn declared_if(&mut self, branch: ValueId, scope: Scope, open: &mut Open) -> Result<Declared, SchemaError> {
         let mut declared = (*self.declared(branch, scope, open)?).clone();
+        let parts: usize = declared.names.iter().map(|&(condition, _)| 1 + self.formulas.parts(condition).len()).sum();
+        self.note_steps(parts)?;
         let holds = self.subschema(branch, scope);
         declared.names.iter_mut().for_each(|(condition, _)| *condition = self.formulas.and([*condition, holds]));
         Ok(declared)
@@ -576,74 +579,5 @@ impl Algebra {
             ("const", _) => is_object(*value),
             _ => true,
         })
-    }
-
-    /// Whether it is easy to see that no object has the tags of both.
-    fn are_apart(&mut self, a: &FxMap<Box<str>, Tag>, b: &FxMap<Box<str>, Tag>) -> bool {
-        let mut listed = false;
-        for (name, tag) in a {
-            let Some(other) = b.get(name).filter(|other| !tag.values.is_empty() && !other.values.is_empty()) else {
-                continue;
-            };
-            listed = true;
-            if !tag.values.iter().any(|value| other.values.contains(value)) {
-                return true;
-            }
-        }
-        !listed
-            && a.iter().any(|(name, tag)| {
-                b.get(name).is_some_and(|other| {
-                    let both = self.formulas.and([tag.formula, other.formula]);
-                    self.apart(|a| a.is_absurd(both)) == Ok(true)
-                })
-            })
-    }
-
-    /// Members that every object of a schema has, as far as it is easy to see.
-    fn tags_of(&mut self, schema: ValueId, dynamic: u32, tags: &mut FxMap<Box<str>, Tag>, visited: &mut Vec<ValueId>) {
-        const MOST_SCHEMAS: usize = 16;
-        let Value::Object(members) = self.json.get(schema) else { return };
-        if visited.contains(&schema) || visited.len() >= MOST_SCHEMAS {
-            return;
-        }
-        visited.push(schema);
-        let members = members.clone();
-        let draft = self.registry.draft_at(&self.json, schema);
-        let scope = Scope { dynamic: self.scope_within(dynamic, schema), role: Role::Part };
-        let required: Vec<Box<str>> = match self.json.member(schema, "required").map(|v| self.json.get(v)) {
-            Some(Value::Array(names)) => names.iter().filter_map(|&n| self.json.text(n)).map(Box::from).collect(),
-            _ => Vec::new(),
-        };
-        for (keyword, value) in self.asserting(schema, &members) {
-            let at = At { schema, keyword, value, scope, draft, closes: None };
-            match keyword {
-                "properties" => {
-                    let Value::Object(properties) = self.json.get(value) else { continue };
-                    for (name, property) in properties.clone().iter().filter(|(name, _)| required.contains(name)) {
-                        let mut values = match self.json.member(*property, "enum").map(|v| self.json.get(v)) {
-                            Some(Value::Array(values)) => values.to_vec(),
-                            _ => self.json.member(*property, "const").into_iter().collect(),
-                        };
-                        if self.hides_siblings(*property, draft) {
-                            values.clear();
-                        }
-                        let values = values.into_iter().map(|value| self.constant(value)).collect();
-                        let formula = self.subschema(*property, scope.asked());
-                        tags.entry(name.clone()).or_insert(Tag { values, formula });
-                    }
-                }
-                "allOf" => {
-                    for branch in self.branches(at) {
-                        self.tags_of(branch, scope.dynamic, tags, visited);
-                    }
-                }
-                "$ref" => {
-                    if let Ok(target) = self.target_of(at) {
-                        self.tags_of(target, scope.dynamic, tags, visited);
-                    }
-                }
-                _ => {}
-            }
-        }
     }
 }

@@ -10,7 +10,7 @@
 //! | `logic` | allOf, anyOf, oneOf, not, if, then, else |
 //! | `reference` | $ref, $dynamicRef, $recursiveRef |
 //! | `unevaluated` | unevaluatedProperties, unevaluatedItems |
-//! | `closed` | the option `strict` |
+//! | `closed`, `tags` | the option `strict` |
 
 pub(crate) mod array;
 pub(crate) mod closed;
@@ -19,6 +19,7 @@ pub(crate) mod number;
 pub(crate) mod object;
 pub(crate) mod reference;
 pub(crate) mod string;
+pub(crate) mod tags;
 pub(crate) mod types;
 pub(crate) mod unevaluated;
 

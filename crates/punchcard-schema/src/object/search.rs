@@ -240,16 +240,18 @@ impl Algebra {
             Node::And(items) => items.to_vec(),
             _ => return None,
         };
-        if !items.iter().any(|&item| matches!(self.formulas.node(item), Node::Or(_))) {
+        let choices = items.iter().filter_map(|&item| match self.formulas.node(item) {
+            Node::Or(parts) => Some(parts.len()),
+            _ => None,
+        });
+        let count = choices.fold(1usize, |count, choices| count.saturating_mul(choices));
+        if !(2..=MOST_BRANCHES).contains(&count) {
             return None;
         }
         let mut branches = vec![Vec::new()];
         for item in items {
             match self.formulas.node(item) {
                 Node::Or(parts) => {
-                    if branches.len() * parts.len() > MOST_BRANCHES {
-                        return None;
-                    }
                     let with = |part: Formula| branches.iter().map(move |branch| [&branch[..], &[part]].concat());
                     branches = parts.iter().flat_map(|&part| with(part)).collect();
                 }

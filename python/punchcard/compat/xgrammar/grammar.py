@@ -58,7 +58,7 @@ class Grammar:
         Args:
             any_whitespace: any white space between tokens, at most ``max_whitespace_cnt`` characters in a place;
                 otherwise exactly one space after each comma and colon, or none with ``separators=(",", ":")``.
-            strict_mode: objects that declare properties and do not say ``additionalProperties`` admit no others.
+            strict_mode: where an object is described, only members that are declared may come.
             any_order: properties come in any order; the required ones must be there all the same.
 
         Raises:
