@@ -81,8 +81,8 @@ fn one_text(
             finish(&mut matcher, &text, complete)?;
             forced(&mut matcher, &text)?;
         }
-        let ways: Vec<u32> = allowed.into_iter().filter(|&id| id != END).collect();
-        if ways.is_empty() {
+        let ways = ways_on(allowed, is_accepting);
+        if ways.is_empty() || matcher.is_terminated() {
             break;
         }
         // Tokens of several bytes are few among all, and say more.
@@ -124,6 +124,12 @@ fn mask(matcher: &mut Matcher) -> Result<Vec<u32>, SchemaError> {
     let allowed: Vec<u32> = (0..32 * words.len() as u32).filter(is_set).collect();
     assert!(allowed.last().is_none_or(|&last| (last as usize) < vocabulary.size()), "a bit beyond the vocabulary");
     Ok(allowed)
+}
+
+/// Tokens that go on with the text: all but the end, unless a grammar asks for that one by its id.
+fn ways_on(mut allowed: Vec<u32>, is_accepting: bool) -> Vec<u32> {
+    allowed.retain(|&id| id != END || !is_accepting);
+    allowed
 }
 
 fn compare(matcher: &mut Matcher, allowed: &[u32], choices: &mut Choices<'_>, text: &Text) -> Result<(), SchemaError> {
@@ -204,8 +210,8 @@ fn within_budget(grammar: &CompiledGrammar, choices: &mut Choices<'_>) -> Result
     for taken in 0..=budget {
         let allowed = mask(&mut matcher)?;
         assert!(!allowed.is_empty(), "a budget of {budget} led to a dead end after {taken} tokens");
-        let ways: Vec<u32> = allowed.into_iter().filter(|&id| id != END).collect();
-        if ways.is_empty() {
+        let ways = ways_on(allowed, matcher.is_accepting()?);
+        if ways.is_empty() || matcher.is_terminated() {
             break;
         }
         assert!(taken < budget, "a budget of {budget} tokens is passed");

@@ -15,6 +15,9 @@ pub(super) struct Wanted {
     most: u32,
 }
 
+/// Most members of an example that no schema names.
+const MOST_MEMBERS: usize = 1_000;
+
 impl Algebra {
     /// Whether some object that began like this can be finished. Called by the search only.
     pub(crate) fn search_object(&mut self, state: ObjectState) -> Result<bool, SchemaError> {
@@ -280,6 +283,11 @@ impl Algebra {
             if members.len() < least && self.is_satisfiable(value)? {
                 members.push((name, value));
             }
+        }
+        // Each further name is told from all before it.
+        if least.saturating_sub(members.len()) > MOST_MEMBERS {
+            let hint = "Ask for fewer members, or name those that have to come";
+            return Err(SchemaError::limit("members of an example", MOST_MEMBERS, "", hint));
         }
         let spec = self.specs[state.spec as usize].clone();
         for class in &spec.classes {
