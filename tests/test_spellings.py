@@ -242,7 +242,7 @@ def test_few_numbers_are_counted_by_value() -> None:
     """A number that can be spelled in several ways is one value all the same."""
     schema = {"type": "array", "uniqueItems": True, "minItems": 3, "items": {"enum": [0.5, 1.5, 2]}}
     assert masked_at(schema, "[0.50,2.0,1.5]") is None
-    assert masked_at(schema, "[0.50,0.5") == 9
+    assert masked_at(schema, "[0.50,0.5") == 6
     with pytest.raises(UnsatisfiableSchemaError):
         COMPILER.compile_json_schema({**schema, "minItems": 4})
     steps = {"type": "number", "multipleOf": 0.25, "minimum": 0, "exclusiveMaximum": 1}

@@ -108,6 +108,11 @@ impl Decimal {
         Decimal { negative: false, digits: vec![1], exponent }
     }
 
+    /// Whether the magnitude is a power of ten.
+    pub fn is_power_of_ten(&self) -> bool {
+        self.digits == [1]
+    }
+
     /// The value with the other sign.
     pub fn negated(&self) -> Decimal {
         Decimal { negative: !self.negative && !self.is_zero(), ..self.clone() }

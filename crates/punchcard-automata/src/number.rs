@@ -172,6 +172,8 @@ impl Languages {
                 _ => joined.push((first, last)),
             }
         }
+        // The first that is not in the range: most often a power of ten, to which no digits need be compared.
+        let behind = |last: Decimal| Edge { value: last.plus_one(), inclusive: false };
         let single = |(first, last): &(Decimal, Option<Decimal>)| last.as_ref() == Some(first);
         let texts: Vec<String> = joined.iter().filter(|range| single(range)).map(|range| range.0.to_string()).collect();
         let wide: Vec<_> = joined.into_iter().filter(|range| !single(range)).collect();
@@ -179,15 +181,14 @@ impl Languages {
         if wide.len() <= MANY {
             let mut parts = vec![texts];
             for (first, last) in wide {
-                let (low, high) =
-                    (Edge { value: first, inclusive: true }, last.map(|value| Edge { value, inclusive: true }));
-                parts.push(self.interval(&low, high.as_ref(), &room));
+                let low = Edge { value: first, inclusive: true };
+                parts.push(self.interval(&low, last.map(behind).as_ref(), &room));
             }
             return self.union(parts);
         }
         // One range, of which a list is taken out.
         let low = Edge { value: wide[0].0.clone(), inclusive: true };
-        let high = wide[wide.len() - 1].1.clone().map(|value| Edge { value, inclusive: true });
+        let high = wide[wide.len() - 1].1.clone().map(behind);
         let all = self.interval(&low, high.as_ref(), &room);
         let (mut holes, mut ranges) = (Vec::new(), Vec::new());
         for pair in wide.windows(2) {
@@ -278,7 +279,10 @@ impl Languages {
         }
         // Numbers with as many digits as one of the edges are compared with it.
         let mut first = 1;
-        if low.value.top() >= 1 {
+        if low.inclusive && low.value.is_power_of_ten() && top.is_none_or(|top| low.value.top() < top) {
+            // All that have as many digits.
+            first = low.value.top().max(1);
+        } else if low.value.top() >= 1 {
             let high = high.filter(|high| high.value.top() == low.value.top());
             parts.push(self.between(low.value.top() as usize, Some(low), high, room));
             first = low.value.top() + 1;
@@ -289,6 +293,7 @@ impl Languages {
         }
         if let (Some(high), Some(top)) = (high, top)
             && top >= first
+            && (high.inclusive || !high.value.is_power_of_ten())
         {
             parts.push(self.between(top as usize, None, Some(high), room));
         }

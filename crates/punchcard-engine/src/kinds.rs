@@ -353,7 +353,8 @@ pub(crate) fn are_alike(languages: &mut Languages, leaves: &mut Leaves, leaf: Le
     let targets = Targets::new(languages, leaves, leaf)?;
     let goes_on = |kind: Kind| matches!(targets.by_kind[usize::from(kind)], Target::To(_));
     if encoding == Encoding::Raw && !goes_on(SMALL) {
-        return Ok(goes_on(DIGIT) && targets.unlike[usize::from(DIGIT)] == ByteSet::default());
+        // An exponent tells one letter from all others, of which most tokens hold some.
+        return Ok(goes_on(DIGIT) && targets.unlike.iter().all(|unlike| *unlike == ByteSet::default()));
     }
     Ok(goes_on(SMALL) && targets.unlike.iter().map(|unlike| unlike.iter().count()).sum::<usize>() <= MOST_UNLIKE)
 }
