@@ -5,8 +5,9 @@
 //! certain as soon as all threads tell it; of ambiguous texts, threads that come to the same place are one, and the first
 //! tells the story.
 
+use super::counts::Tokens;
 use super::lower::{self, Lowered};
-use super::machine::{Machine, Place, Tokens};
+use super::machine::{Machine, Place};
 use super::members::Members;
 use super::nodes::{Node, NodeId};
 use super::stack::StackId;

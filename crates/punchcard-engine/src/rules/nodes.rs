@@ -3,6 +3,7 @@
 //! What is regular becomes one language: neighbouring terminals are joined, and so are terminal alternatives. That is what
 //! keeps the number of readings of a text small, as a language is read by one automaton however ambiguous it is.
 
+use super::counts::Counts;
 use hashbrown::{HashMap, HashSet};
 use punchcard_automata::languages::UNBOUNDED;
 use punchcard_automata::{Language, Languages};
@@ -69,6 +70,8 @@ struct RuleInfo {
 #[derive(Debug)]
 pub(crate) struct Nodes {
     pub(crate) languages: Languages,
+    /// Limits on tokens, as far as they are used up.
+    pub(crate) counts: Counts,
     nodes: Vec<Node>,
     ids: FxMap<Node, NodeId>,
     rules: Vec<RuleInfo>,
@@ -89,8 +92,14 @@ impl NodeId {
 
 impl Nodes {
     pub(crate) fn new(languages: Languages) -> Nodes {
-        let mut nodes =
-            Nodes { languages, nodes: Vec::new(), ids: FxMap::default(), rules: Vec::new(), pending: Vec::new() };
+        let mut nodes = Nodes {
+            languages,
+            counts: Counts::new(),
+            nodes: Vec::new(),
+            ids: FxMap::default(),
+            rules: Vec::new(),
+            pending: Vec::new(),
+        };
         nodes.intern(Node::Terminal(Language::EMPTY));
         nodes.intern(Node::Terminal(Language::EPSILON));
         nodes
@@ -116,7 +125,7 @@ impl Nodes {
     }
 
     pub(crate) fn memory_size(&self) -> usize {
-        self.languages.memory_size() + self.nodes.len() * 96 + self.rules.len() * 64
+        self.languages.memory_size() + self.nodes.len() * 96 + self.rules.len() * 64 + self.counts.len() * 32
     }
 
     // ---- constructors ----
