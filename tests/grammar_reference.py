@@ -90,5 +90,9 @@ class Reference:
         ends = self.ends(body, at)
         return {max(ends), *(ends & {at})} if ends else ends
 
+    def _max_tokens(self, body: dict[str, Any], at: int) -> set[int]:
+        # Where each character is a token of its own.
+        return {end for end in self.ends(body["body"], at) if end - at <= body["tokens"]}
+
     def _of_text(self, at: int, holds: Any) -> set[int]:
         return {end for end in range(at, len(self.text) + 1) if holds(self.text[at:end])}

@@ -192,6 +192,35 @@ def test_masks_within_limits_on_tokens(start: Any, rules: dict[str, Any]) -> Non
                 open_paths.append((*path, token))
 
 
+# A token for each byte.
+SINGLE = TokenizerInfo.from_vocab([b"</s>", *(bytes([byte]) for byte in range(256))], eos_token_ids=[END])
+
+
+@PROFILE
+@given(st.recursive(terms | symbols, limited, max_leaves=8), st.fixed_dictionaries(dict.fromkeys(NAMES, terms)))
+@example(
+    {"max_tokens": {"body": {"repeat": {"body": {"rule": "r"}, "min": 0}}, "tokens": 3}},
+    {"r": {"sequence": [{"max_tokens": {"body": {"regex": {"pattern": "a*b"}}, "tokens": 2}}]}},
+)
+def test_limits_within_limits(start: Any, rules: dict[str, Any]) -> None:
+    grammar = {"start": start, "rules": {**rules, "r": {"max_tokens": {"body": rules["r"], "tokens": 3}}}}
+    try:
+        compiled = GrammarCompiler(SINGLE, cache_enabled=False).compile(Grammar({"grammar": grammar}))
+    except GrammarError:
+        return
+    expected, tighter = language(grammar), "longest" in str(grammar)
+    for text in TEXTS:
+        matcher = GrammarMatcher(compiled)
+        if not all(matcher.accept_token(1 + byte) for byte in text.encode()):
+            assert tighter or not any(longer.startswith(text) for longer in expected), text
+            continue
+        assert matcher.is_accepting() == (text in expected) or (tighter and not matcher.is_accepting()), text
+        completion = matcher.find_completion()
+        assert completion is not None
+        assert all(matcher.accept_token(1 + byte) for byte in completion)
+        assert matcher.is_accepting()
+
+
 @PROFILE
 @given(grammars)
 def test_printed_grammars_have_the_same_texts(grammar: dict[str, Any]) -> None:

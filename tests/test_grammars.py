@@ -158,6 +158,31 @@ def test_limits_on_tokens() -> None:
         GrammarCompiler(info).compile(Grammar(too_small))
 
 
+@pytest.mark.parametrize(
+    ("text", "taken", "tokens"),
+    [
+        # The limit around goes on counting within the inner one, and behind it.
+        ('root ::= @max_tokens(5, "a" @max_tokens(2, [b]*) [c]*)', "abcccccc", 5),
+        ('root ::= @max_tokens(5, "a" @max_tokens(9, [b]*) [c]*)', "abbbbbbb", 5),
+        ('root ::= @max_tokens(5, ("a" @max_tokens(2, [b]*))*)', "abbabbabb", 5),
+        ('root ::= @max_tokens(6, "a" @max_tokens(4, "b" @max_tokens(2, [c]*) [d]*) [e]*)', "abccddeee", 5),
+        ('root ::= @max_tokens(6, "a" @max_tokens(4, "b" @max_tokens(2, [c]*) [d]*) [e]*)', "abcdeeeee", 6),
+        # What the outer limit still needs is left to it.
+        ('root ::= @max_tokens(6, @max_tokens(5, [a]*) "xyz")', "aaaaaaa", 3),
+        ('root ::= @max_tokens(4, "(" root? ")")', "((((", 2),
+    ],
+)
+def test_limits_within_limits(text: str, taken: str, tokens: int) -> None:
+    matcher = GrammarMatcher(COMPILER.compile_ebnf(text))
+    count = 0
+    for byte in taken.encode():
+        if not matcher.accept_token(byte):
+            break
+        count += 1
+        assert matcher.find_completion() is not None
+    assert count == tokens
+
+
 def test_a_budget_below_the_minimum_names_it() -> None:
     compiled = COMPILER.compile_regex("abc|abcdef")
     with pytest.raises(BudgetError) as caught:

@@ -200,4 +200,4 @@ def test_many_alternatives_within_limits() -> None:
     assert out.accept_string("abc def.x:") and out.is_accepting()
     # The largest limit is the last to go.
     assert all(out.accept_token(ord("a")) for _ in range(70)) and not out.accept_token(ord("a"))
-    assert out.find_completion() == b":"
+    assert out.find_completion() in (b".", b":")

@@ -73,6 +73,7 @@ GRAMMARS = [
 LARK = [
     'start: NAME ("=" value)? ";" start?\nvalue: NUMBER | NAME | "(" value ")"\n%import common.NUMBER\n'
     "%import common.CNAME -> NAME\n%ignore / /",
+    'start: (part ";")*\npart[max_tokens=9]: /[ab]*/ inner /[ab]*/\ninner[max_tokens=6]: ("(" /[a-b]+/ ")")*',
     'start: "<t>" json "</t>" start?\njson: %json {"type": "object", "properties": {"a": {"type": "array"}}}',
 ]
 

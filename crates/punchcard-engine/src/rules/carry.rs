@@ -53,6 +53,7 @@ impl Machine {
                     Place::Json(part, to.carry(from, config, carried.parts.entry(part).or_default()))
                 }
             };
+            let tokens = self.nodes.counts.carry(&from.nodes.counts, tokens);
             readings.push(Reading { place, tokens, stack: self.carry_stack(from, stack, carried) });
         }
         Some(self.config(&mut readings))

@@ -3,6 +3,7 @@
 //! The cost of a node is the length of its shortest text, and of stacks that of the cheapest way to their end. Steps from
 //! rule to rule cost a little, too, so that the way of the least cost never goes in a circle.
 
+use super::counts::Tokens;
 use super::machine::{Machine, Place, Reading};
 use super::nodes::{Node, NodeId, RuleId};
 use super::recursion::{spread, users};
@@ -36,6 +37,7 @@ pub(crate) struct Costs {
     from_anywhere: FxMap<Language, Option<u64>>,
     parts: Vec<Option<u64>>,
     to_limit: FxMap<StackId, u64>,
+    slack: FxMap<(StackId, Tokens), Option<u64>>,
 }
 
 impl Costs {
@@ -168,6 +170,33 @@ impl Machine {
         }
         self.costs.to_limit.insert(stack, least);
         Ok(least)
+    }
+
+    /// How many bytes may come before all that is on the stacks so that some way out keeps every one of the limits; `None`
+    /// if even without any no way does. What keeps one limit may not keep another one, so they are looked at together.
+    pub(super) fn slack(&mut self, stack: StackId, tokens: Tokens) -> Result<Option<u64>, SchemaError> {
+        const MOST_KNOWN: usize = 100_000;
+        let Some((left, outer)) = self.nodes.counts.innermost(tokens) else { return Ok(Some(ENDLESS)) };
+        if let Some(&known) = self.costs.slack.get(&(stack, tokens)) {
+            return Ok(known);
+        }
+        let mut most = None;
+        for (node, below) in self.stacks.tops(stack).to_vec() {
+            let slack = match self.nodes.get(node) {
+                Node::LimitEnd => deeper(|| self.slack(below, outer))?.map(|slack| slack.min(u64::from(left))),
+                _ if node == NodeId::EMPTY => Some(ENDLESS),
+                _ => {
+                    let cost = self.cost_in_bytes(node)?;
+                    deeper(|| self.slack(below, tokens))?.and_then(|slack| slack.checked_sub(cost))
+                }
+            };
+            most = most.max(slack);
+        }
+        if self.costs.slack.len() > MOST_KNOWN {
+            self.costs.slack.clear();
+        }
+        self.costs.slack.insert((stack, tokens), most);
+        Ok(most)
     }
 
     fn cost_of_stack(&mut self, stack: StackId) -> Result<u64, SchemaError> {

@@ -6,8 +6,9 @@
 //! tells the story.
 
 use super::chain::Chain;
+use super::counts::Tokens;
 use super::lower::{self, Lowered};
-use super::machine::{Machine, Place, Tokens};
+use super::machine::{Machine, Place};
 use super::members::{self, MemberEvent, Members};
 use super::nodes::{Node, NodeId};
 use super::stack::StackId;

@@ -3,9 +3,10 @@
 //! A reading is what is being read, in a terminal or in a JSON value or between them, on top of the stacks that may follow.
 //! Readings of the same thing are one reading on top of all their stacks.
 
+use super::counts::{Counting, Tokens};
 use super::lower::Lowered;
 use super::nodes::{NodeId, Nodes, PartId};
-use super::stack::{Counting, Exit, ExitsId, Next, StackId, Stacks};
+use super::stack::{Exit, ExitsId, Next, StackId, Stacks};
 use crate::automaton::{ConfigId, Configs};
 use crate::bytes::ByteSet;
 use crate::error::CompileError;
@@ -27,29 +28,6 @@ pub(crate) enum Place {
     Leaf(LeafId),
     /// Within a JSON value.
     Json(PartId, ConfigId),
-}
-
-/// Tokens that may still be taken within a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Tokens(u32);
-
-impl Tokens {
-    /// There is no limit.
-    pub(crate) const UNLIMITED: Tokens = Tokens(u32::MAX);
-
-    /// After a step; `None` if it would go on within a limit that is used up.
-    pub(crate) fn after(self, counting: Counting) -> Option<Tokens> {
-        match counting {
-            Counting::Keeps if self.0 == 0 => None,
-            Counting::Keeps => Some(self),
-            Counting::Leaves => Some(Tokens::UNLIMITED),
-            Counting::Enters(tokens) => Some(Tokens(tokens)),
-        }
-    }
-
-    pub(crate) fn is_limited(self) -> bool {
-        self != Tokens::UNLIMITED
-    }
 }
 
 /// One way to read the text so far.
@@ -222,7 +200,7 @@ impl Machine {
 
     /// The configuration after more bytes. Those in between are passed through without being noted.
     fn step_bytes(&mut self, config: ConfigId, bytes: &[u8]) -> Result<ConfigId, SchemaError> {
-        let states = self.configs.len() + self.stacks.len() + self.nodes.len();
+        let states = self.configs.len() + self.stacks.len() + self.nodes.len() + self.nodes.counts.len();
         if states > self.limits.max_states {
             let hint = "Compile the grammar anew for further texts, or raise the limit";
             return Err(limit_error("max_states", self.limits.max_states, hint));
@@ -253,7 +231,7 @@ impl Machine {
 
     /// The place of a reading after one more byte, if there is one.
     pub(super) fn pass(&mut self, reading: Passing, byte: u8, out: &mut Vec<Passing>) -> Result<(), SchemaError> {
-        if reading.tokens.after(Counting::Keeps).is_none() {
+        if self.nodes.counts.after(reading.tokens, Counting::KEEPS).is_none() {
             return Ok(());
         }
         let place = match reading.place {
@@ -310,7 +288,7 @@ impl Machine {
                 if exit.live.and(wanted).is_empty() {
                     continue;
                 }
-                if let Some(tokens) = tokens.after(exit.counting) {
+                if let Some(tokens) = self.nodes.counts.after(tokens, exit.counting) {
                     let rest = Rest::Exit(id, number as u32);
                     readings.push(Passing { place: exit.place, tokens, rest, is_opened: true });
                 }
@@ -461,7 +439,7 @@ impl Machine {
             let exits = self.exits(reading.stack)?;
             for exit in 0..self.stacks.exits(exits).next.len() {
                 let Exit { next, counting, .. } = self.stacks.exits(exits).next[exit];
-                if let (Next::Token(set), Some(tokens)) = (next, reading.tokens.after(counting)) {
+                if let (Next::Token(set), Some(tokens)) = (next, self.nodes.counts.after(reading.tokens, counting)) {
                     let stack = self.stacks.below(&self.nodes, exits, exit)?;
                     out.push((set.0 as usize, Reading { place: Place::Between, tokens, stack }));
                 }
@@ -594,9 +572,10 @@ impl Machine {
         if !reading.tokens.is_limited() {
             return Ok(Some(reading));
         }
-        let Some(left) = reading.tokens.0.checked_sub(1) else { return Ok(None) };
-        let reading = Reading { tokens: Tokens(left), ..reading };
-        Ok(self.ends_within(reading, u64::from(left))?.then_some(reading))
+        let Some(tokens) = self.nodes.counts.fewer(reading.tokens) else { return Ok(None) };
+        let reading = Reading { tokens, ..reading };
+        let rest = self.rest_cost(reading.place)?;
+        Ok(self.ends_within(rest, tokens, reading.stack)?.then_some(reading))
     }
 
     /// Whether a limit on tokens leaves room for any token that stays within the terminal of a reading.
@@ -607,15 +586,19 @@ impl Machine {
         let Place::Leaf(leaf) = reading.place else { return Ok(false) };
         let Some(rest) = self.rest_from_anywhere(leaf)? else { return Ok(false) };
         let stack = self.stack_of(reading.rest)?;
-        Ok(rest.saturating_add(self.cost_to_limit(stack)?) < u64::from(reading.tokens.0))
+        // After this token.
+        let Some(tokens) = self.nodes.counts.fewer(reading.tokens) else { return Ok(false) };
+        self.ends_within(Some(rest), tokens, stack)
     }
 
-    /// A limit can be kept if what is left of its body takes no more bytes than there are tokens.
-    fn ends_within(&mut self, reading: Reading, tokens: u64) -> Result<bool, SchemaError> {
-        let rest = match self.rest_cost(reading.place)? {
-            Some(rest) => rest,
-            None => return Ok(false),
-        };
-        Ok(rest.saturating_add(self.cost_to_limit(reading.stack)?) <= tokens)
+    /// Limits can be kept if what is left of the body of each takes no more bytes than there are tokens; `rest` is what is
+    /// left of the place on top.
+    fn ends_within(&mut self, rest: Option<u64>, tokens: Tokens, stack: StackId) -> Result<bool, SchemaError> {
+        let Some(rest) = rest else { return Ok(false) };
+        match self.nodes.counts.innermost(tokens) {
+            None => Ok(true),
+            Some((left, Tokens::UNLIMITED)) => Ok(rest.saturating_add(self.cost_to_limit(stack)?) <= u64::from(left)),
+            Some(_) => Ok(self.slack(stack, tokens)?.is_some_and(|slack| rest <= slack)),
+        }
     }
 }

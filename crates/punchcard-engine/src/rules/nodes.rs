@@ -3,6 +3,7 @@
 //! What is regular becomes one language: neighbouring terminals are joined, and so are terminal alternatives. That is what
 //! keeps the number of readings of a text small, as a language is read by one automaton however ambiguous it is.
 
+use super::counts::Counts;
 use hashbrown::{HashMap, HashSet};
 use punchcard_automata::languages::UNBOUNDED;
 use punchcard_automata::{Language, Languages, work};
@@ -69,6 +70,8 @@ struct RuleInfo {
 #[derive(Debug)]
 pub(crate) struct Nodes {
     pub(crate) languages: Languages,
+    /// Limits on tokens, as far as they are used up.
+    pub(crate) counts: Counts,
     nodes: Vec<Node>,
     ids: FxMap<Node, NodeId>,
     rules: Vec<RuleInfo>,
@@ -93,6 +96,7 @@ impl Nodes {
     pub(crate) fn new(languages: Languages) -> Nodes {
         let mut nodes = Nodes {
             languages,
+            counts: Counts::new(),
             nodes: Vec::new(),
             ids: FxMap::default(),
             rules: Vec::new(),
@@ -144,7 +148,8 @@ impl Nodes {
 
     pub(crate) fn memory_size(&self) -> usize {
         let nodes = self.nodes.capacity() * size_of::<Node>() + self.ids.allocation_size() + self.heap;
-        self.languages.memory_size() + nodes + self.rules.capacity() * size_of::<RuleInfo>()
+        let counts = self.counts.len() * 64;
+        self.languages.memory_size() + nodes + counts + self.rules.capacity() * size_of::<RuleInfo>()
     }
 
     // ---- constructors ----

@@ -4,6 +4,7 @@
 //! and, interned, equal rests. Stacks with the same top are thus one, and what is read next is read once for all of them
 //! (as in the graph-structured stack of Tomita, 1985). No positions are in it, so equal futures are equal ids.
 
+use super::counts::Counting;
 use super::machine::Place;
 use super::nodes::{Node, NodeId, Nodes, PartId, TokensId};
 use crate::bytes::ByteSet;
@@ -34,17 +35,6 @@ pub(crate) enum Next {
     Terminal(Language),
     Json(PartId),
     Token(TokensId),
-}
-
-/// What a step does to the count of tokens of the limit that it is within.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Counting {
-    /// It stays within the same limit, or within none.
-    Keeps,
-    /// It leaves the limit.
-    Leaves,
-    /// It enters a limit of so many tokens.
-    Enters(u32),
 }
 
 /// What is read next from a set of stacks.
@@ -289,7 +279,7 @@ impl Stacks {
     pub(crate) fn find_exits(&mut self, nodes: &mut Nodes, stack: StackId) -> Result<Exits, SchemaError> {
         let mut found: FxMap<(Next, Counting), Vec<Source>> = FxMap::default();
         let (mut may_end, mut looked_at) = (false, 0);
-        let mut open = vec![(stack, Counting::Keeps)];
+        let mut open = vec![(stack, Counting::KEEPS)];
         let mut seen = HashSet::with_hasher(FxBuildHasher);
         while let Some((stack, counting)) = open.pop() {
             if !seen.insert((stack, counting)) {
@@ -309,11 +299,11 @@ impl Stacks {
                 }
                 let opening = self.opening(nodes, node);
                 for &(next, then, place) in &opening.first {
-                    let counting = if then == Counting::Keeps { counting } else { then };
+                    let counting = counting.then(then);
                     found.entry((next, counting)).or_default().push((node, place, below));
                 }
                 if let Some(then) = opening.empty {
-                    open.push((below, if then == Counting::Keeps { counting } else { then }));
+                    open.push((below, counting.then(then)));
                 }
             }
         }
@@ -425,7 +415,7 @@ fn find_opening(nodes: &mut Nodes, node: NodeId) -> Opening {
         });
         edges[place as usize].push(edge);
     };
-    add(&mut edges, &mut opened, node, Counting::Keeps, (NodeId::EMPTY, BELOW));
+    add(&mut edges, &mut opened, node, Counting::KEEPS, (NodeId::EMPTY, BELOW));
     let mut at = 0;
     while let Some(&(node, counting)) = opened.get(at) {
         let here = at as u32;
@@ -446,7 +436,7 @@ fn find_opening(nodes: &mut Nodes, node: NodeId) -> Opening {
                 }
             }
             Node::Rule(rule) => add(nodes.body(rule), counting, NodeId::EMPTY),
-            Node::Limit(body, tokens) => add(body, Counting::Enters(tokens), nodes.limit_end()),
+            Node::Limit(body, tokens) => add(body, nodes.counts.entering(counting, tokens), nodes.limit_end()),
             _ => {}
         }
         at += 1;
@@ -476,8 +466,8 @@ fn find_opening(nodes: &mut Nodes, node: NodeId) -> Opening {
     }
     first.sort_unstable();
     let empty = match nodes.get(node) {
-        Node::LimitEnd => Some(Counting::Leaves),
-        _ => nodes.is_nullable(node).then_some(Counting::Keeps),
+        Node::LimitEnd => Some(Counting::LEAVES),
+        _ => nodes.is_nullable(node).then_some(Counting::KEEPS),
     };
     Opening { first, edges, empty }
 }
