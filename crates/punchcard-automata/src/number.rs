@@ -419,9 +419,9 @@ impl Languages {
         let high = high.map(|edge| Digits::new(edge, whole));
         match (low, high) {
             (None, None) => self.free_rest(0, whole, room.at_point(whole as u32), room),
-            (Some(low), None) => self.from_low(&low, 0, whole, room),
-            (None, Some(high)) => self.to_high(&high, 0, whole, room),
-            (Some(low), Some(high)) => self.from_low_to_high(&low, &high, whole, room),
+            (Some(low), None) => self.not_below(&low, 0, whole, room),
+            (None, Some(high)) => self.not_above(&high, 0, whole, room),
+            (Some(low), Some(high)) => self.between_edges(&low, &high, whole, room),
         }
     }
 
@@ -480,13 +480,13 @@ impl Languages {
             (lo, hi, next.map_or(Language::EMPTY, |next| self.free_rest(i + 1, whole, next, room)))
         };
         if i >= whole && matches!(left, Some(Left::Zeros(_))) {
-            return [rest(lo, hi.min(0), true), rest(lo.max(1), hi, false)];
+            return [rest(lo, 0, true), rest(lo.max(1), hi, false)];
         }
         [rest(lo, hi, false), (1, 0, Language::EMPTY)]
     }
 
     /// Behind the first `start` digits of `low`: what is not below it.
-    fn from_low(&mut self, low: &Digits, start: usize, whole: usize, room: &Room) -> Language {
+    fn not_below(&mut self, low: &Digits, start: usize, whole: usize, room: &Room) -> Language {
         let end = low.end.max(start).max(if low.inclusive { 0 } else { whole });
         let lefts = self.lefts(low, whole, end, room);
         let left = |i: usize| lefts[i.max(whole)];
@@ -508,7 +508,7 @@ impl Languages {
     }
 
     /// Behind the first `start` digits of `high`: what is not above it.
-    fn to_high(&mut self, high: &Digits, start: usize, whole: usize, room: &Room) -> Language {
+    fn not_above(&mut self, high: &Digits, start: usize, whole: usize, room: &Room) -> Language {
         let end = high.end.max(start);
         let lefts = self.lefts(high, whole, end, room);
         let left = |i: usize| lefts[i.max(whole)];
@@ -546,7 +546,7 @@ impl Languages {
         self.concat(more, end)
     }
 
-    fn from_low_to_high(&mut self, low: &Digits, high: &Digits, whole: usize, room: &Room) -> Language {
+    fn between_edges(&mut self, low: &Digits, high: &Digits, whole: usize, room: &Room) -> Language {
         let longest = low.end.max(high.end);
         let shared = (0..longest).take_while(|&i| low.at(i) == high.at(i)).count();
         let lefts = self.lefts(low, whole, shared, room);
@@ -556,12 +556,12 @@ impl Languages {
         } else if low.at(shared) > high.at(shared) {
             Language::EMPTY
         } else if shared >= low.end && low.inclusive {
-            self.to_high(high, shared, whole, room)
+            self.not_above(high, shared, whole, room)
         } else {
             let (a, b) = (low.at(shared), high.at(shared));
             let next = if shared < whole { Some(left) } else { room.push(left, a == 0) };
-            let from = if next.is_some() { self.from_low(low, shared + 1, whole, room) } else { Language::EMPTY };
-            let to = if next.is_some() { self.to_high(high, shared + 1, whole, room) } else { Language::EMPTY };
+            let from = if next.is_some() { self.not_below(low, shared + 1, whole, room) } else { Language::EMPTY };
+            let to = if next.is_some() { self.not_above(high, shared + 1, whole, room) } else { Language::EMPTY };
             let [c, d] = if b - a > 1 {
                 self.apart(shared, a + 1, b - 1, whole, Some(left), room)
             } else {
