@@ -325,6 +325,17 @@ def test_a_completion_without_end_meets_a_limit(schema: dict[str, object]) -> No
     assert matcher.accept_string("[" if schema["type"] == "array" else '{"a":[')
 
 
+def test_a_completion_of_many_members_meets_a_limit() -> None:
+    for schema in ({"type": "object", "minProperties": 10**9}, {"minItems": 1, "items": {"$ref": "#/$defs/o"}}):
+        schema = {
+            **schema,
+            "$defs": {"o": {"type": "object", "minProperties": 1_200}},
+            "type": schema.get("type", "array"),
+        }
+        with pytest.raises(LimitError, match="members of an example"):
+            GrammarMatcher(COMPILER.compile_json_schema(schema)).find_completion()
+
+
 def test_large_enums_are_tries() -> None:
     values = [f"{'shared prefix ' * 3}{i:06}" for i in range(5_000)]
     assert admits({"enum": values}, json.dumps(values[4_321]))

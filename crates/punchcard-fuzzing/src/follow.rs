@@ -28,7 +28,7 @@ pub(crate) fn limits(choices: &mut Choices<'_>) -> Limits {
         max_states: 20_000,
         max_readings: 500,
         // So little that tables begin anew within a text.
-        max_memory: if choices.once_in(4) { 1 << 17 } else { 1 << 23 },
+        max_memory: if choices.once_in(8) { 1 << 19 } else { 1 << 23 },
         ..Limits::default()
     }
 }
