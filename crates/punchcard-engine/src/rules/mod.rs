@@ -1,9 +1,10 @@
 //! Grammars of rules.
 //!
-//! [`lower`] makes nodes of grammar expressions ([`beginnings`] puts many alternatives together) and [`recursion`] removes left recursion,
-//! [`longest`] makes terminals as long as they can be; [`stack`] holds what may follow, [`live`] knows with which bytes,
+//! [`lower`] makes nodes of grammar expressions ([`beginnings`] puts many alternatives together) and [`recursion`] removes
+//! left recursion, [`longest`] makes terminals as long as they can be; [`stack`] holds what may follow, [`live`] knows with which bytes,
 //! [`machine`] reads bytes and tokens, [`mask`] lifts that to the vocabulary with what [`terminal_mask`] knows of it,
-//! [`counts`] holds what is left of limits on tokens, [`completion`] finds an end from anywhere, and [`events`] tells what begins and ends where.
+//! [`counts`] holds what is left of limits on tokens, [`completion`] finds an end from anywhere, and [`events`] tells what
+//! begins and ends where.
 
 mod beginnings;
 mod carry;
