@@ -221,3 +221,60 @@ def test_what_is_told_is_shared_between_steps() -> None:
         assert matcher.accept_token(character)
     assert matcher.accept_string('":1}')
     assert [event.name for event in matcher.events()] == [f"/{name}"] * 2
+
+
+# Completions and budgets: what is known of a long answer is kept from each place on.
+
+
+LONG = {
+    "a text": {"const": "ab" * 60_000},
+    "a text in another alphabet": {"const": "é" * 50_000},
+    "a text in an object": {
+        "type": "object",
+        "properties": {"a": {"const": "xyz" * 40_000}, "b": {"type": "integer"}},
+        "required": ["a", "b"],
+    },
+    "items": {"type": "array", "minItems": 4_000, "items": {"type": "integer"}},
+    "members": {
+        "type": "object",
+        "properties": {f"p{i}": {"type": "null"} for i in range(300)},
+        "required": [f"p{i}" for i in range(300)],
+    },
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_answer_is_completed_and_budgeted_from_anywhere(name: str) -> None:
+    grammar = compiled(LONG[name])
+    whole = GrammarMatcher(grammar).find_completion()
+    assert admits(grammar, whole.decode())
+    matcher = GrammarMatcher(grammar, token_budget=len(whole))
+    mask = allocate_token_bitmask(1, INFO.vocab_size)
+    sizes = []
+    for at, byte in enumerate(whole[:200]):
+        matcher.fill_next_token_bitmask(mask)
+        assert matcher.accept_token(byte)
+        if at % 50 == 49:
+            sizes.append(grammar.memory_size_bytes)
+            rest = matcher.find_completion()
+            assert len(rest) == len(whole) - at - 1
+    # Had each step its own plan, each would add a megabyte.
+    assert sizes[-1] - sizes[0] < 3 << 20
+
+
+def test_a_budget_holds_along_a_plan_of_pieces() -> None:
+    text = json.dumps({"a": "x" * 1_000, "b": [0] * 400}, separators=(",", ":"))
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string", "minLength": 1_000}, "b": {"type": "array", "minItems": 400}},
+        "required": ["a", "b"],
+    }
+    grammar = compiled(schema)
+    least = len(GrammarMatcher(grammar).find_completion())
+    assert least <= len(text) + 400 * 3
+    matcher = GrammarMatcher(grammar, token_budget=least)
+    plan = matcher.find_completion_tokens()
+    assert len(plan) == least
+    for token in plan:
+        assert matcher.accept_token(token)
+    assert matcher.is_accepting()

@@ -11,6 +11,9 @@ use hashbrown::hash_map::Entry;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+/// Long examples are cut where so many characters are left, or a multiple of them, or half of them more.
+const CUT: u32 = 64;
+
 /// After so many states a search asks whether it would find anything if machines were looser.
 const RELAX_AFTER: usize = 1000;
 
@@ -65,6 +68,12 @@ impl Languages {
 
     /// A shortest text of the language by the order of the search (shortest in characters up to the bound's slack).
     pub fn example(&mut self, id: Language) -> Result<Option<String>, LimitExceeded> {
+        if let Node::Texts { list, lo, hi, depth } = *self.node(id)
+            && hi - lo == 1
+            && !self.lists[list as usize].is_selection()
+        {
+            return Ok(Some(self.lists[list as usize].slice(lo, hi)[0][depth as usize..].into()));
+        }
         let mut text = String::new();
         let mut at = id;
         // The search finds one way; after it the rest of the way is found from every state on it.
@@ -83,6 +92,51 @@ impl Languages {
             }
         }
         Ok(Some(text))
+    }
+
+    /// The beginning of a shortest text, up to one of the places where long texts are cut, and the language of what follows;
+    /// `None` instead of that if it is the whole text. From wherever on a text is asked for, it is cut in the same places, so
+    /// that their rests are the same.
+    pub fn example_part(&mut self, id: Language) -> Result<Option<(String, Option<Language>)>, LimitExceeded> {
+        let length = self.facts(id).min_len;
+        if self.is_plain(id) && length > 2 * CUT {
+            if let Some((text, rest)) = self.part_of_only_text(id, length) {
+                return Ok(Some((text, Some(rest))));
+            }
+            let cut = if length.is_multiple_of(CUT) { Self::is_between_cuts } else { Self::is_at_cut };
+            let path = self.path(id, cut)?.unwrap_or_default();
+            if let Some(&(_, end)) = path.last()
+                && self.facts(end).min_len < length
+                && !self.is_nullable(end)
+            {
+                let text = path.iter().filter_map(|&(c, _)| char::from_u32(c)).collect();
+                return Ok(Some((text, Some(end))));
+            }
+        }
+        Ok(self.example(id)?.map(|text| (text, None)))
+    }
+
+    /// The same of a single text, without the states in between.
+    fn part_of_only_text(&mut self, id: Language, length: u32) -> Option<(String, Language)> {
+        let &Node::Texts { list, lo, hi, depth } = self.node(id) else { return None };
+        let all = &self.lists[list as usize];
+        if hi - lo > 1 || all.is_selection() {
+            return None;
+        }
+        let count = if length.is_multiple_of(CUT) { CUT / 2 } else { length % CUT };
+        let part: String = all.slice(lo, hi)[0][depth as usize..].chars().take(count as usize).collect();
+        let rest = self.texts_node(list, lo, hi, depth + part.len() as u32);
+        Some((part, rest))
+    }
+
+    fn is_at_cut(&self, id: Language) -> bool {
+        let facts = self.facts(id);
+        facts.nullable || facts.plain && facts.min_len.is_multiple_of(CUT)
+    }
+
+    fn is_between_cuts(&self, id: Language) -> bool {
+        let facts = self.facts(id);
+        facts.nullable || facts.plain && facts.min_len % CUT == CUT / 2
     }
 
     /// How all texts of the language begin, as far as that is easy to see.

@@ -5,10 +5,10 @@
 //! not always the shortest, so behind its first token the need may be found greater than it was; a matcher therefore
 //! also follows the completion itself, its *plan*, and there is always a next token.
 
-use crate::Piece;
 use crate::automaton::ConfigId;
 use crate::machine::Machine;
 use crate::mask::{clear, set};
+use crate::plan::{Plan, Plans};
 use crate::vocabulary::Vocabulary;
 use hashbrown::HashMap;
 use punchcard_schema::SchemaError;
@@ -20,8 +20,7 @@ type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
 /// What is known of completions.
 #[derive(Debug, Default)]
 pub(crate) struct Budgets {
-    plans: FxMap<ConfigId, Option<Arc<[u32]>>>,
-    plan_bytes: usize,
+    plans: Plans,
     rows: FxMap<ConfigId, Arc<Ways>>,
     row_bytes: usize,
 }
@@ -59,25 +58,22 @@ impl Budgets {
         machine: &mut Machine,
         vocabulary: &Vocabulary,
         config: ConfigId,
-    ) -> Result<Option<Arc<[u32]>>, SchemaError> {
+    ) -> Result<Option<Plan>, SchemaError> {
         let config = machine.representative(config)?;
-        if let Some(known) = self.plans.get(&config) {
-            return Ok(known.clone());
+        if machine.is_accepting(config)? {
+            return Ok(Some(Plan::default()));
         }
-        let pieces = machine.completion(config)?;
-        let plan = pieces.and_then(|pieces| spell(vocabulary, &pieces)).map(Arc::from);
-        if self.plan_bytes > MOST_BYTES {
-            self.plans.clear();
-            self.plan_bytes = 0;
+        for spot in machine.spots(config)? {
+            if let Some(plan) = self.plans.from(machine, vocabulary, spot)? {
+                return Ok(Some(plan));
+            }
         }
-        self.plan_bytes += 64 + plan.as_ref().map_or(0, |plan: &Arc<[u32]>| 4 * plan.len());
-        self.plans.insert(config, plan.clone());
-        Ok(plan)
+        Ok(None)
     }
 
     /// An estimate of the bytes on the heap.
     pub(crate) fn memory_size(&self) -> usize {
-        self.plan_bytes + self.row_bytes
+        self.plans.memory_size() + self.row_bytes
     }
 
     /// Whether so many tokens complete the text.
@@ -89,7 +85,7 @@ impl Budgets {
         tokens: u32,
     ) -> Result<bool, SchemaError> {
         let plan = self.plan(machine, vocabulary, config)?;
-        Ok(plan.is_some_and(|plan| plan.len() <= tokens as usize))
+        Ok(plan.is_some_and(|plan| plan.len() <= tokens))
     }
 
     /// Clears the bits of tokens behind which what is left of the budget is not enough.
@@ -116,7 +112,7 @@ impl Budgets {
         for id in others {
             let next = machine.step_token(config, id, vocabulary.text_token(id))?;
             let plan = if next == ConfigId::DEAD { None } else { self.plan(machine, vocabulary, next)? };
-            match plan.is_some_and(|plan| plan.len() < tokens as usize) {
+            match plan.is_some_and(|plan| plan.len() < tokens) {
                 true => set(words, id),
                 false => clear(words, id),
             }
@@ -180,7 +176,7 @@ impl Budgets {
         for (next, ids) in behind {
             // Tokens that lead nowhere, as a limit on tokens is used up, are not allowed anyway.
             let plan = if next == ConfigId::DEAD { None } else { self.plan(machine, vocabulary, next)? };
-            let need = plan.map_or(u32::MAX, |plan| plan.len() as u32);
+            let need = plan.map_or(u32::MAX, |plan| plan.len());
             needs.entry(need).or_default().extend(ids);
         }
         let levels = needs.into_iter().map(|(need, ids)| Level { need, ids: ids.into() }).collect();
@@ -193,16 +189,4 @@ impl Budgets {
         self.rows.insert(config, ways.clone());
         Ok(ways)
     }
-}
-
-/// The fewest tokens for each piece.
-fn spell(vocabulary: &Vocabulary, pieces: &[Piece]) -> Option<Vec<u32>> {
-    let mut out = Vec::new();
-    for piece in pieces {
-        match piece {
-            Piece::Bytes(bytes) => out.extend(vocabulary.fewest_tokens(bytes)?),
-            Piece::Token(id) => out.push(*id),
-        }
-    }
-    Some(out)
 }

@@ -20,6 +20,7 @@ mod machine;
 pub mod mask;
 pub mod matcher;
 pub mod options;
+mod plan;
 mod row;
 pub mod rules;
 mod serial;
@@ -44,6 +45,16 @@ pub enum Piece {
     Bytes(Vec<u8>),
     /// A token, by id.
     Token(u32),
+}
+
+impl Piece {
+    /// How many bytes of text it has.
+    fn len(&self) -> usize {
+        match self {
+            Piece::Bytes(bytes) => bytes.len(),
+            Piece::Token(_) => 0,
+        }
+    }
 }
 
 /// A limit was passed that has no place in a text.

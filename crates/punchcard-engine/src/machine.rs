@@ -24,6 +24,16 @@ impl Carried {
     }
 }
 
+/// Where a text stands on a way to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Spot {
+    Json(json::Reading),
+    Rules(rules::Spot),
+}
+
+/// Pieces of what completes a text, and where it stands behind them, unless that is the end.
+type CompletionStep = (Vec<Piece>, Option<Spot>);
+
 /// What reads the text.
 #[derive(Debug)]
 pub(crate) enum Machine {
@@ -204,6 +214,31 @@ impl Machine {
                 Ok(bytes.map(|bytes| if bytes.is_empty() { Vec::new() } else { vec![Piece::Bytes(bytes)] }))
             }
             Machine::Rules(machine) => machine.completion(config),
+        }
+    }
+
+    /// Where the ways to complete the text begin, the best first.
+    pub(crate) fn spots(&mut self, config: ConfigId) -> Result<Vec<Spot>, SchemaError> {
+        match self {
+            Machine::Json(machine) => Ok(machine.readings_of(config).iter().copied().map(Spot::Json).collect()),
+            Machine::Rules(machine) => Ok(machine.completing(config)?.map(Spot::Rules).into_iter().collect()),
+        }
+    }
+
+    /// The first pieces of what completes the text from a spot on, and the spot behind them, unless that is the end; `None`
+    /// if no example of a part was found within the limits.
+    pub(crate) fn completion_step(&mut self, spot: Spot) -> Result<Option<CompletionStep>, SchemaError> {
+        match (self, spot) {
+            (Machine::Json(machine), Spot::Json(reading)) => {
+                let Some((bytes, next)) = machine.completion_step(reading)? else { return Ok(None) };
+                let next = (!json::Machine::is_at_end(next)).then_some(Spot::Json(next));
+                Ok(Some((vec![Piece::Bytes(bytes)], next)))
+            }
+            (Machine::Rules(machine), Spot::Rules(spot)) => {
+                let Some((pieces, next)) = machine.completion_step(spot)? else { return Ok(None) };
+                Ok(Some((pieces, (!next.is_end()).then_some(Spot::Rules(next)))))
+            }
+            _ => Ok(None),
         }
     }
 

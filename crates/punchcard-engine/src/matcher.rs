@@ -5,6 +5,7 @@ use crate::automaton::ConfigId;
 use crate::error::CompileError;
 use crate::grammar::{CompiledGrammar, Locked, Source};
 use crate::mask::set;
+use crate::plan::Plan;
 use crate::rules::events::{Event, Telling};
 use crate::tables::{Tables, again};
 use crate::vocabulary::Vocabulary;
@@ -32,7 +33,7 @@ struct Step {
     /// Tokens taken so far.
     spent: u32,
     /// Under a budget: the tokens that complete the text in time, where no better way is known.
-    plan: Option<Arc<[u32]>>,
+    plan: Option<Plan>,
     /// Events, if they are told.
     telling: Option<Telling>,
 }
@@ -172,14 +173,14 @@ impl Session<'_> {
         }
         let Some(budget) = self.budget else { return self.tables.fill_mask(vocabulary, step.config, words) };
         self.tables.fill_mask_within(vocabulary, step.config, budget.saturating_sub(step.spent), words)?;
-        if let Some(&next) = self.plan_of(step)?.and_then(|plan| plan.first().copied()).as_ref() {
+        if let Some(next) = self.plan_of(step)?.and_then(|plan| plan.first()) {
             set(words, next);
         }
         Ok(())
     }
 
     /// The tokens that complete the text, as far as they are known.
-    fn plan_of(&mut self, step: &Step) -> Result<Option<Arc<[u32]>>, SchemaError> {
+    fn plan_of(&mut self, step: &Step) -> Result<Option<Plan>, SchemaError> {
         match &step.plan {
             Some(plan) => Ok(Some(plan.clone())),
             None => self.tables.plan(&self.source.vocabulary, step.config),
@@ -210,8 +211,8 @@ impl Session<'_> {
             let in_time = self.tables.needs_at_most(vocabulary, config, left)?;
             if !in_time {
                 let plan = self.plan_of(step)?;
-                let Some(plan) = plan.filter(|plan| plan.first() == Some(&id)) else { return Ok(None) };
-                after.plan = Some(plan[1..].into());
+                let Some(plan) = plan.filter(|plan| plan.first() == Some(id)) else { return Ok(None) };
+                after.plan = Some(plan.behind_first());
             }
         }
         Ok(Some(after))
@@ -254,7 +255,7 @@ impl Session<'_> {
             };
             if !in_time {
                 let plan = self.plan_of(&here)?;
-                let Some((count, rest)) = plan.and_then(|plan| self.planned(&plan, bytes)) else { return Ok(false) };
+                let Some((count, rest)) = plan.and_then(|plan| self.planned(plan, bytes)) else { return Ok(false) };
                 (next.spent, next.plan) = (here.spent + count, Some(rest));
             }
         }
@@ -266,14 +267,15 @@ impl Session<'_> {
     }
 
     /// How many tokens of a plan spell these bytes, and the tokens behind them.
-    fn planned(&self, plan: &[u32], bytes: &[u8]) -> Option<(u32, Arc<[u32]>)> {
+    fn planned(&self, mut plan: Plan, bytes: &[u8]) -> Option<(u32, Plan)> {
         let (mut count, mut rest) = (0, bytes);
         while !rest.is_empty() {
-            let text = self.vocabulary().text_token(*plan.get(count)?)?;
+            let text = self.vocabulary().text_token(plan.first()?)?;
             rest = rest.strip_prefix(text)?;
+            plan = plan.behind_first();
             count += 1;
         }
-        Some((count as u32, plan[count..].into()))
+        Some((count, plan))
     }
 
     /// What tokens are: text, or tokens that are none.
@@ -300,7 +302,7 @@ impl Matcher {
             let config = tables.start();
             if let Some(budget) = budget {
                 let plan = tables.plan(grammar.vocabulary(), config)?.ok_or(BudgetError::Unknown)?;
-                let minimum = plan.len() as u32;
+                let minimum = plan.len();
                 if minimum > budget {
                     return Err(BudgetError::TooSmall { minimum });
                 }
@@ -417,7 +419,7 @@ impl Matcher {
         match (here.ended, session.budget) {
             (true, _) => Ok(Some(Vec::new())),
             (_, None) => session.tables.completion(here.config),
-            (_, Some(_)) => Ok(session.plan_of(&here)?.map(|plan| session.pieces(&plan))),
+            (_, Some(_)) => Ok(session.plan_of(&here)?.map(|plan| session.pieces(&plan.tokens()))),
         }
     }
 
@@ -425,7 +427,10 @@ impl Matcher {
     pub fn completion_tokens(&mut self) -> Result<Option<Arc<[u32]>>, SchemaError> {
         let mut session = self.session()?;
         let here = session.here().clone();
-        if here.ended { Ok(Some([].into())) } else { session.plan_of(&here) }
+        if here.ended {
+            return Ok(Some([].into()));
+        }
+        Ok(session.plan_of(&here)?.map(|plan| plan.tokens().into()))
     }
 
     /// In how many ways the text so far can be read. Masks cost in proportion to it.
@@ -468,7 +473,7 @@ impl Matcher {
 
     /// The bytes that every text must go on with, but for escapes that are not needed.
     pub fn forced(&mut self) -> Result<Vec<u8>, SchemaError> {
-        const MOST: usize = 1 << 16;
+        const MOST: usize = 1 << 12;
         let mut session = self.session()?;
         let Step { ended, config, .. } = *session.here();
         if ended { Ok(Vec::new()) } else { session.tables.forced(config, MOST) }

@@ -15,13 +15,13 @@ use crate::grammar::{FREED_APART, Source, free_apart, on_a_large_stack};
 use crate::limit_error;
 use crate::machine::{Carried, Machine};
 use crate::mask::Mask;
+use crate::plan::Plan;
 use crate::rules::events::{Teller, Telling};
 use crate::vocabulary::Vocabulary;
 use hashbrown::HashMap;
 use punchcard_automata::work;
 use punchcard_schema::SchemaError;
 use rustc_hash::FxBuildHasher;
-use std::sync::Arc;
 
 /// Most bytes of finished masks that a grammar keeps.
 const MASK_CACHE_BYTES: usize = 16 << 20;
@@ -236,11 +236,7 @@ impl Tables {
     }
 
     /// Tokens that complete the text; `None` if no example was found within the limits.
-    pub(crate) fn plan(
-        &mut self,
-        vocabulary: &Vocabulary,
-        config: ConfigId,
-    ) -> Result<Option<Arc<[u32]>>, SchemaError> {
+    pub(crate) fn plan(&mut self, vocabulary: &Vocabulary, config: ConfigId) -> Result<Option<Plan>, SchemaError> {
         let plan = self.budgets.plan(&mut self.machine, vocabulary, config)?;
         self.measure();
         Ok(plan)

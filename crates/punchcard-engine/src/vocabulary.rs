@@ -239,10 +239,15 @@ impl Vocabulary {
 impl Vocabulary {
     /// The tokens that are a beginning of `bytes`, as (length, id), the shortest first; and whether there is a longer token
     /// that begins with all of `bytes`.
-    fn beginnings(&self, bytes: &[u8]) -> (Vec<(usize, u32)>, bool) {
+    pub(crate) fn beginnings(&self, bytes: &[u8]) -> (Vec<(usize, u32)>, bool) {
         let (ways, longer) = self.walk(bytes);
         let first = |(length, node)| self.trie.tokens_at(node).first().map(|&id| (length, id));
         (ways.into_iter().filter_map(first).collect(), longer)
+    }
+
+    /// The bytes of the longest token that is text.
+    pub(crate) fn longest_token(&self) -> usize {
+        self.trie.max_depth()
     }
 
     /// The nodes of the trie along `bytes`, as (length, node); and whether there is a longer token.

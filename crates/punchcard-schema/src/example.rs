@@ -48,6 +48,28 @@ impl Algebra {
         Ok(written.then(|| writer.text.split_off(1)))
     }
 
+    /// A name with which an object goes on towards its end, as JSON text; `None` if it may end, or if what is left of it cannot
+    /// be told member by member.
+    pub fn name_on_the_way(&mut self, state: ObjectState) -> Result<Option<String>, SchemaError> {
+        if self.object_may_end(state) || !self.object_is_viable(state)? {
+            return Ok(None);
+        }
+        let Some((name, _)) = self.independent_member(state)? else { return Ok(None) };
+        let mut writer = Writer { text: String::new(), parts: 0 };
+        write_string(self.formulas.text_of(name), &mut writer);
+        Ok(Some(writer.text))
+    }
+
+    /// An item with which an array goes on towards its end; `None` if it may end, or if what is left of it cannot be told
+    /// item by item.
+    pub fn item_on_the_way(&mut self, state: ArrayState) -> Result<Option<Formula>, SchemaError> {
+        if self.array_may_end(state) || !self.array_is_viable(state)? {
+            return Ok(None);
+        }
+        let items = self.by_position(state);
+        Ok(items.and_then(|items| items.first().map(|&(value, _)| value)))
+    }
+
     /// A member that may come next in an object that has a way to go on: its name, and a value.
     pub fn next_member(&mut self, state: ObjectState) -> Result<Option<String>, SchemaError> {
         let names = self.object_names(state)?;

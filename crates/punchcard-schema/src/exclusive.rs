@@ -408,7 +408,8 @@ mod tests {
 
     #[test]
     fn alternatives_that_exclude_each_other_cost_what_they_are() {
-        let table: [(&str, fn(usize) -> String); 12] = [
+        type Alternative = fn(usize) -> String;
+        let table: [(&str, Alternative); 12] = [
             ("constants", |i| format!(r#"{{"const": "v{i}", "description": "d"}}"#)),
             ("lists", |i| format!(r#"{{"enum": ["v{i}", {i}]}}"#)),
             ("typed", |i| format!(r#"{{"type": "string", "const": "v{i}"}}"#)),

@@ -184,6 +184,8 @@ pub struct Machine {
     pub(super) name_kinds: FxMap<(ObjectState, Vec<Language>), TypedId>,
     /// What completes those.
     pub(super) completions: FxMap<Reading, Option<Arc<[u8]>>>,
+    /// How many bytes complete readings.
+    pub(super) lengths: FxMap<Reading, Option<usize>>,
     start: ConfigId,
     /// Where tokens lead.
     taken: FxMap<(ConfigId, u32), ConfigId>,
@@ -233,6 +235,7 @@ impl Machine {
             class_moves: FxMap::default(),
             name_kinds: FxMap::default(),
             completions: FxMap::default(),
+            lengths: FxMap::default(),
             start: ConfigId::DEAD,
             taken: FxMap::default(),
             passing: Vec::new(),

@@ -14,3 +14,4 @@ mod walked;
 
 pub(crate) use carry::Carried;
 pub use machine::Machine;
+pub(crate) use machine::Reading;

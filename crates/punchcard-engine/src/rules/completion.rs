@@ -10,6 +10,7 @@ use super::recursion::{spread, users};
 use super::stack::StackId;
 use crate::Piece;
 use crate::automaton::ConfigId;
+use crate::json;
 use crate::leaf::LeafId;
 use hashbrown::HashMap;
 use punchcard_automata::Language;
@@ -25,6 +26,19 @@ const ENDLESS: u64 = u64::MAX;
 
 /// Most bytes of a completion.
 const MOST_BYTES: u64 = 16 << 20;
+
+/// Where a text stands on a way to its end: a place, and what follows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Spot {
+    place: Place,
+    stack: StackId,
+}
+
+impl Spot {
+    pub(crate) fn is_end(self) -> bool {
+        self.place == Place::Between && self.stack == StackId::END
+    }
+}
 
 /// Costs that are known.
 #[derive(Debug, Default)]
@@ -59,61 +73,110 @@ impl Machine {
         if self.is_accepting(config)? {
             return Ok(Some(Vec::new()));
         }
-        let mut best: Option<(u64, Reading)> = None;
-        for i in 0..self.readings_of(config).len() {
-            let reading = self.readings_of(config)[i];
-            let Some(rest) = self.rest(reading.place)? else { continue };
-            let cost = (rest.len() as u64 * BYTE).saturating_add(self.cost_of_stack(reading.stack)?);
-            if best.is_none_or(|(least, _)| cost < least) && cost < ENDLESS {
-                best = Some((cost, reading));
-            }
-        }
-        let Some((cost, reading)) = best else { return Ok(None) };
-        // What is longer is no example, and may not fit into memory.
-        if cost / BYTE > MOST_BYTES {
-            return Ok(None);
-        }
-        let mut out = Vec::new();
-        if let Some(rest) = self.rest(reading.place)? {
-            spell(rest, &mut out);
-        }
-        let mut stack = reading.stack;
-        while stack != StackId::END {
-            let mut best = (ENDLESS, NodeId::EMPTY, StackId::END);
-            for (node, below) in self.stacks.tops(stack).to_vec() {
-                let cost = self.cost(node)?.saturating_add(self.cost_of_stack(below)?);
-                if node == NodeId::EMPTY || cost < best.0 {
-                    best = (cost, node, if node == NodeId::EMPTY { StackId::END } else { below });
-                }
-                if node == NodeId::EMPTY {
-                    break;
-                }
-            }
-            let (_, node, below) = best;
-            if !self.spell_node(node, &mut out)? {
+        let Some(mut spot) = self.completing(config)? else { return Ok(None) };
+        let (mut out, mut length) = (Vec::new(), 0);
+        while !spot.is_end() {
+            let Some((pieces, next)) = self.completion_step(spot)?.filter(|_| length as u64 <= MOST_BYTES) else {
                 return Ok(None);
+            };
+            length += pieces.iter().map(Piece::len).sum::<usize>();
+            for piece in pieces {
+                match piece {
+                    Piece::Bytes(bytes) => spell(bytes, &mut out),
+                    token @ Piece::Token(_) => out.push(token),
+                }
             }
-            stack = below;
+            spot = next;
         }
         Ok(Some(out))
     }
 
-    /// Bytes that end what is being read.
-    fn rest(&mut self, place: Place) -> Result<Option<Vec<u8>>, SchemaError> {
-        match place {
-            Place::Between => Ok(Some(Vec::new())),
-            Place::Leaf(leaf) => self.rest_of_leaf(leaf),
-            Place::Json(part, config) => self.parts[part.0 as usize].completion(config),
+    /// Where the shortest way to complete the text begins.
+    pub(crate) fn completing(&mut self, config: ConfigId) -> Result<Option<Spot>, SchemaError> {
+        let mut best: Option<(u64, Spot)> = None;
+        for i in 0..self.readings_of(config).len() {
+            let Reading { place, stack, .. } = self.readings_of(config)[i];
+            let Some(rest) = self.rest_estimate(place)? else { continue };
+            let cost = rest.saturating_mul(BYTE).saturating_add(self.cost_of_stack(stack)?);
+            if best.is_none_or(|(least, _)| cost < least) && cost < ENDLESS {
+                best = Some((cost, Spot { place, stack }));
+            }
         }
+        // What is longer is no example, and may not fit into memory.
+        Ok(best.filter(|(cost, _)| cost / BYTE <= MOST_BYTES).map(|(_, spot)| spot))
     }
 
-    fn rest_of_leaf(&mut self, leaf: LeafId) -> Result<Option<Vec<u8>>, SchemaError> {
+    /// The first pieces of what completes the text from a spot on, and the spot behind them.
+    pub(crate) fn completion_step(&mut self, spot: Spot) -> Result<Option<(Vec<Piece>, Spot)>, SchemaError> {
+        let Spot { place, stack } = spot;
+        let (bytes, place) = match place {
+            Place::Between => return self.pop_cheapest(stack),
+            Place::Leaf(leaf) => {
+                let Some((bytes, place)) = self.part_of_leaf(leaf)? else { return Ok(None) };
+                (bytes, place)
+            }
+            Place::Json(part, config) => {
+                let machine = &mut self.parts[part.0 as usize];
+                if machine.is_accepting(config) {
+                    return Ok(Some((Vec::new(), Spot { place: Place::Between, stack })));
+                }
+                let Some(reading) = machine.completing(config)? else { return Ok(None) };
+                let Some((bytes, next)) = machine.completion_step(reading)? else { return Ok(None) };
+                let at_end = json::Machine::is_at_end(next);
+                let next = if at_end { Place::Between } else { Place::Json(part, machine.config(&mut vec![next])) };
+                (bytes, next)
+            }
+        };
+        let pieces = if bytes.is_empty() { Vec::new() } else { vec![Piece::Bytes(bytes)] };
+        Ok(Some((pieces, Spot { place, stack })))
+    }
+
+    /// The text of the cheapest node on top of a stack, and the spot behind it.
+    fn pop_cheapest(&mut self, stack: StackId) -> Result<Option<(Vec<Piece>, Spot)>, SchemaError> {
+        let mut best = (ENDLESS, NodeId::EMPTY, StackId::END);
+        for (node, below) in self.stacks.tops(stack).to_vec() {
+            if node == NodeId::EMPTY {
+                best = (0, node, StackId::END);
+                break;
+            }
+            let cost = self.cost(node)?.saturating_add(self.cost_of_stack(below)?);
+            if cost < best.0 {
+                best = (cost, node, below);
+            }
+        }
+        let (_, node, below) = best;
+        let mut out = Vec::new();
+        let spelled = self.spell_node(node, &mut out)?;
+        Ok(spelled.then_some((out, Spot { place: Place::Between, stack: below })))
+    }
+
+    /// Bytes of what ends a terminal, and the place behind them.
+    fn part_of_leaf(&mut self, leaf: LeafId) -> Result<Option<(Vec<u8>, Place)>, SchemaError> {
         let languages = &mut self.nodes.languages;
         let (mut bytes, leaf, _) = self.leaves.whole_character(languages, leaf)?;
+        let Some((language, encoding)) = self.leaves.language(leaf) else { return Ok(None) };
+        let Some((part, rest)) = languages.example_part(language)? else { return Ok(None) };
+        bytes.extend(part.into_bytes());
+        let place = rest.map_or(Place::Between, |rest| Place::Leaf(self.leaves.start(rest, encoding)));
+        Ok(Some((bytes, place)))
+    }
+
+    fn rest_of_leaf(&mut self, leaf: LeafId) -> Result<Option<u64>, SchemaError> {
+        let languages = &mut self.nodes.languages;
+        let (bytes, leaf, _) = self.leaves.whole_character(languages, leaf)?;
         let Some((language, _)) = self.leaves.language(leaf) else { return Ok(None) };
-        let Some(rest) = languages.example(language)? else { return Ok(None) };
-        bytes.extend(rest.into_bytes());
-        Ok(Some(bytes))
+        Ok(languages.example(language)?.map(|rest| (bytes.len() + rest.len()) as u64))
+    }
+
+    /// How many bytes end what is being read, or characters if those are easier to count.
+    fn rest_estimate(&mut self, place: Place) -> Result<Option<u64>, SchemaError> {
+        if let Place::Leaf(leaf) = place
+            && let Some((language, _)) = self.leaves.language(leaf)
+            && self.nodes.languages.is_plain(language)
+        {
+            return Ok(Some(u64::from(self.nodes.languages.length_bounds(language).0)));
+        }
+        self.rest_cost(place)
     }
 
     /// How many bytes end what is being read.
@@ -123,7 +186,13 @@ impl Machine {
         {
             return Ok(known);
         }
-        let cost = self.rest(place)?.map(|rest| rest.len() as u64);
+        let cost = match place {
+            Place::Between => Some(0),
+            Place::Leaf(leaf) => self.rest_of_leaf(leaf)?,
+            Place::Json(part, config) => {
+                self.parts[part.0 as usize].completion_length(config)?.map(|length| length as u64)
+            }
+        };
         if let Place::Leaf(leaf) = place {
             self.costs.leaves.insert(leaf, cost);
         }

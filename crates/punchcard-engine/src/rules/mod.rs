@@ -1,7 +1,8 @@
 //! Grammars of rules.
 //!
 //! [`lower`] makes nodes of grammar expressions ([`beginnings`] puts many alternatives together) and [`recursion`] removes
-//! left recursion, [`longest`] makes terminals as long as they can be; [`stack`] holds what may follow, [`live`] knows with which bytes,
+//! left recursion, [`longest`] makes terminals as long as they can be; [`stack`] holds what may follow, [`live`] knows with
+//! which bytes,
 //! [`machine`] reads bytes and tokens, [`mask`] lifts that to the vocabulary with what [`terminal_mask`] knows of it,
 //! [`counts`] holds what is left of limits on tokens, [`completion`] finds an end from anywhere, and [`events`] tells what
 //! begins and ends where.
@@ -24,4 +25,5 @@ pub(crate) mod stack;
 pub(crate) mod terminal_mask;
 
 pub(crate) use carry::Carried;
+pub(crate) use completion::Spot;
 pub use machine::Machine;

@@ -6,6 +6,9 @@ use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, Keys, Name, Node};
 use crate::options::PropertyOrder;
 
+/// A member: its name, and a formula for its value.
+type Member = (Name, Formula);
+
 /// Members that must come, each with what is asked of its value, and bounds on their number.
 pub(super) struct Wanted {
     members: Vec<(Name, Vec<Formula>)>,
@@ -271,6 +274,47 @@ impl Algebra {
         &mut self,
         state: ObjectState,
     ) -> Result<Option<Vec<(Name, Formula)>>, SchemaError> {
+        let Some((mut members, least)) = self.named_members(state)? else { return Ok(None) };
+        self.add_other_members(state, least, &mut members)?;
+        Ok(Some(members))
+    }
+
+    /// The first of those members.
+    pub(crate) fn independent_member(&mut self, state: ObjectState) -> Result<Option<Member>, SchemaError> {
+        let Some(wanted) = self.wanted(state.residual) else { return Ok(None) };
+        let spec = self.specs[state.spec as usize].clone();
+        let place = |name: &Name| spec.place.get(name).copied().unwrap_or(u32::MAX);
+        let first = wanted.members.iter().min_by_key(|(name, _)| place(name));
+        let (mut name, mut values) = (first.map(|(name, _)| *name), first.map_or(Vec::new(), |(_, v)| v.clone()));
+        if (wanted.members.len() as u32) < wanted.least {
+            // Of the members that need not come, the first comes too.
+            let wants = |name: Name| wanted.members.iter().any(|&(other, _)| other == name);
+            let from = if self.options.property_order == PropertyOrder::Declared { state.place as usize } else { 0 };
+            for &other in spec.order.iter().skip(from).chain(&spec.others) {
+                if wants(other) || self.is_gone(state, other) {
+                    continue;
+                }
+                let value = self.optional_value(state, other, &wanted);
+                if self.is_satisfiable(value)? {
+                    if name.is_none_or(|name| place(&other) < place(&name)) {
+                        (name, values) = (Some(other), vec![value]);
+                    }
+                    break;
+                }
+            }
+        }
+        if let Some(name) = name {
+            let value = self.member_value(state.spec, name);
+            return Ok(Some((name, self.formulas.and(values.into_iter().chain([value])))));
+        }
+        let mut members = Vec::new();
+        check_count(wanted.least as usize)?;
+        self.add_other_members(state, 1, &mut members)?;
+        Ok(members.first().copied())
+    }
+
+    /// Those of the members whose names are spoken of, and how many there must be in all.
+    fn named_members(&mut self, state: ObjectState) -> Result<Option<(Vec<Member>, usize)>, SchemaError> {
         let Some(wanted) = self.wanted(state.residual) else { return Ok(None) };
         let mut members = Vec::with_capacity(wanted.members.len());
         for (name, values) in &wanted.members {
@@ -278,17 +322,27 @@ impl Algebra {
             members.push((*name, self.formulas.and(values.iter().copied().chain([value]))));
         }
         let least = wanted.least as usize;
-        for name in self.optional_names(state, &wanted) {
-            let value = self.optional_value(state, name, &wanted);
-            if members.len() < least && self.is_satisfiable(value)? {
-                members.push((name, value));
+        if members.len() < least {
+            for name in self.optional_names(state, &wanted) {
+                let value = self.optional_value(state, name, &wanted);
+                if members.len() < least && self.is_satisfiable(value)? {
+                    members.push((name, value));
+                }
             }
         }
-        // Each further name is told from all before it.
-        if least.saturating_sub(members.len()) > MOST_MEMBERS {
-            let hint = "Ask for fewer members, or name those that have to come";
-            return Err(SchemaError::limit("members of an example", MOST_MEMBERS, "", hint));
-        }
+        let spec = &self.specs[state.spec as usize];
+        members.sort_by_key(|(name, _)| spec.place.get(name).copied().unwrap_or(u32::MAX));
+        Ok(Some((members, least)))
+    }
+
+    /// Adds members with other names until there are so many.
+    fn add_other_members(
+        &mut self,
+        state: ObjectState,
+        least: usize,
+        members: &mut Vec<Member>,
+    ) -> Result<(), SchemaError> {
+        check_count(least.saturating_sub(members.len()))?;
         let spec = self.specs[state.spec as usize].clone();
         for class in &spec.classes {
             let value = self.member_value(state.spec, class.example);
@@ -300,7 +354,15 @@ impl Algebra {
                 left = self.languages.difference(left, taken);
             }
         }
-        members.sort_by_key(|(name, _)| spec.place.get(name).copied().unwrap_or(u32::MAX));
-        Ok(Some(members))
+        Ok(())
     }
+}
+
+/// Each further name is told from all before it, so there may not be too many.
+fn check_count(members: usize) -> Result<(), SchemaError> {
+    if members > MOST_MEMBERS {
+        let hint = "Ask for fewer members, or name those that have to come";
+        return Err(SchemaError::limit("members of an example", MOST_MEMBERS, "", hint));
+    }
+    Ok(())
 }
