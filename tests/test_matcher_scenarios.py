@@ -351,11 +351,11 @@ def test_mat_forced_text_optional_space(whitespace: str) -> None:
         matcher = GrammarMatcher(compiled)
         assert matcher.accept_string(text)
         forced[text] = matcher.find_jump_forward_string()
-        # What is forced is what every step allows alone.
+        # What is forced is what every step allows alone, but for escapes that nothing needs.
         for byte in forced[text].encode():
-            assert mask_of(matcher) == {byte}
+            assert mask_of(matcher) - {ord("\\")} == {byte}
             assert matcher.accept_token(byte)
-        assert len(mask_of(matcher)) > 1
+        assert len(mask_of(matcher) - {ord("\\")}) > 1
     if whitespace == "none":
         assert forced == {"": '{"name":"', "{": '"name":"', '{"': 'name":"'}
     else:
