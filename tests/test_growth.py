@@ -278,3 +278,34 @@ def test_a_budget_holds_along_a_plan_of_pieces() -> None:
     for token in plan:
         assert matcher.accept_token(token)
     assert matcher.is_accepting()
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"enum": [{"id": i, "name": f"n{i}"} for i in range(300)]},
+        {"items": {"enum": [[i, i, 0] for i in range(300)]}},
+        {"anyOf": [kind(i, value={"type": "integer"}) for i in range(300)]},
+        {"properties": {"a": {"oneOf": [kind(i) for i in range(300)]}}},
+    ],
+)
+def test_more_alternatives_than_can_be_read_at_once_are_refused_when_compiled(schema: Any) -> None:
+    compiler = GrammarCompiler(INFO, limits=Limits(max_readings=299), cache_enabled=False)
+    with pytest.raises(LimitError, match="max_readings=299") as caught:
+        compiler.compile_json_schema(schema)
+    assert caught.value.fields["pointer"].endswith(("/enum", "/anyOf", "/oneOf"))
+    # With room for them the first masks are found.
+    compiler = GrammarCompiler(INFO, limits=Limits(max_readings=300), cache_enabled=False)
+    matcher = GrammarMatcher(compiler.compile_json_schema(schema))
+    for byte in matcher.find_completion() or b"[":
+        matcher.fill_next_token_bitmask(allocate_token_bitmask(1, INFO.vocab_size))
+        assert matcher.accept_token(byte)
+
+
+def test_alternatives_with_equal_rests_are_read_together() -> None:
+    compiler = GrammarCompiler(INFO, limits=Limits(max_readings=10), cache_enabled=False)
+    for values in ([{"id": i} for i in range(300)], [[i, "x"] for i in range(300)]):
+        matcher = GrammarMatcher(compiler.compile_json_schema({"enum": values}))
+        for byte in json.dumps(values[217], separators=(",", ":")).encode():
+            matcher.fill_next_token_bitmask(allocate_token_bitmask(1, INFO.vocab_size))
+            assert matcher.accept_token(byte)

@@ -211,7 +211,8 @@ impl JsonOptions {
 
     /// The machine of a schema.
     pub fn machine(&self, schema: &str, vocabulary: &Vocabulary) -> Result<Machine, SchemaError> {
-        let (algebra, formula) = self.algebra(schema, vocabulary)?;
+        let (mut algebra, formula) = self.algebra(schema, vocabulary)?;
+        algebra.check_alternatives(self.limits.max_readings)?;
         Ok(Machine::new(algebra, formula, self.limits.machine(), |languages| {
             let space = white_space(self.white_space, languages);
             let one = languages.literal(" ");

@@ -32,6 +32,7 @@ mod rewrite;
 mod satisfy;
 mod steps;
 mod unique;
+mod wide;
 
 pub use algebra::{Algebra, ValueShape};
 pub use array::ArrayState;
