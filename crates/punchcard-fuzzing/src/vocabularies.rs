@@ -68,7 +68,10 @@ const LONG: [&[u8]; 52] = [
 fn vocabulary(bytes: u8) -> Arc<Vocabulary> {
     let special = SPECIAL.iter().map(|name| name.as_bytes());
     let single: Vec<[u8; 1]> = (0..=bytes).map(|byte| [byte]).collect();
-    let tokens = [b"<end>".as_slice()].into_iter().chain(special).chain(LONG).map(Box::from);
+    // Where bytes are missing, no token may end within a character that no other completes.
+    let usable = |token: &&[u8]| bytes == 0xFF || std::str::from_utf8(token).is_ok();
+    let long = LONG.iter().map(|token| if usable(token) { token } else { b"".as_slice() });
+    let tokens = [b"<end>".as_slice()].into_iter().chain(special).chain(long).map(Box::from);
     let tokens: Vec<Box<[u8]>> = tokens.chain(single.iter().map(|byte| Box::from(byte.as_slice()))).collect();
     let special: Vec<u32> = (1..=SPECIAL.len() as u32).collect();
     // Some ids beyond the tokens, as models pad theirs.
