@@ -91,12 +91,14 @@ impl Sequence {
             return Ok(());
         }
         // What events are told of has tables of its own, which are not carried over.
-        if !is_current && self.first <= last && self.history[last].telling.is_none() {
-            if let Some(config) = tables.carry(self.epoch, self.history[last].config, source)? {
-                self.history[last].config = config;
-                (self.epoch, self.first) = (tables.epoch(), last);
-                return Ok(());
-            }
+        if !is_current
+            && self.first <= last
+            && self.history[last].telling.is_none()
+            && let Some(config) = tables.carry(self.epoch, self.history[last].config, source)?
+        {
+            self.history[last].config = config;
+            (self.epoch, self.first) = (tables.epoch(), last);
+            return Ok(());
         }
         // It takes no more than was taken before, however much that is.
         work::within(u64::MAX, || self.reread(source, tables))
@@ -384,10 +386,10 @@ impl Matcher {
     /// Masks for a tree of drafted tokens: the first row gets that of the place here, and the following rows those after
     /// each token, where the way to it from its parent (an earlier token, or `None` for here) is legal; where it is not,
     /// the row is empty. Returns which tokens are legal. Nothing changes.
-    pub fn fill_draft_masks<'a>(
+    pub fn fill_draft_masks(
         &mut self,
         tokens: &[(u32, Option<usize>)],
-        rows: &mut dyn Iterator<Item = &'a mut [u32]>,
+        rows: &mut dyn Iterator<Item = &mut [u32]>,
     ) -> Result<Vec<bool>, SchemaError> {
         let mut session = self.session()?;
         let here = session.here().clone();
