@@ -78,7 +78,7 @@ impl<'a> Recogniser<'a> {
             Expr::Sequence(parts) => {
                 let mut places = Places::from([at]);
                 for part in parts {
-                    places = self.from_all(part, &places)?;
+                    places = self.after_all(part, &places)?;
                 }
                 places
             }
@@ -125,7 +125,7 @@ impl<'a> Recogniser<'a> {
         (at..=self.text.len()).collect()
     }
 
-    fn from_all(&mut self, expr: &'a Expr, places: &Places) -> Option<Places> {
+    fn after_all(&mut self, expr: &'a Expr, places: &Places) -> Option<Places> {
         let mut out = Places::new();
         for &place in places {
             out.extend(self.ends(expr, place)?);
@@ -145,7 +145,7 @@ impl<'a> Recogniser<'a> {
             if max.is_some_and(|max| round >= max) || round > settled && round >= min.min(settled + 1) {
                 break;
             }
-            let next = self.from_all(body, &places)?;
+            let next = self.after_all(body, &places)?;
             if next.is_empty() {
                 break;
             }

@@ -332,11 +332,11 @@ impl Reader<'_> {
         let high = self.unit()?;
         if let 0xD800..0xDC00 = high {
             let before = self.rest;
-            if self.eat("\\") {
-                if let low @ 0xDC00..0xE000 = self.unit()? {
-                    let code = 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
-                    return char::from_u32(code).ok_or(Refused::Malformed("no character"));
-                }
+            if self.eat("\\")
+                && let low @ 0xDC00..0xE000 = self.unit()?
+            {
+                let code = 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
+                return char::from_u32(code).ok_or(Refused::Malformed("no character"));
             }
             self.rest = before;
         }
