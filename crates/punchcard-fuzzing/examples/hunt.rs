@@ -60,7 +60,9 @@ fn report(name: &str, data: &[u8], place: &str, folder: Option<&String>) {
 fn main() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        let message = panic.payload_as_str().unwrap_or_default().to_string();
+        let payload = panic.payload();
+        let text = payload.downcast_ref::<&str>().map(ToString::to_string);
+        let message = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
         if let Ok(mut last) = LAST.lock() {
             *last = (place, message);
         }
@@ -90,10 +92,10 @@ fn main() {
             std::fs::write(format!("{folder}/last-{name}"), &data).expect("a folder that can be written");
         }
         let start = running();
-        if let Some((place, _)) = failure(check, &data) {
-            if seen.insert(place.clone()) {
-                report(name, &data, &place, folder.first());
-            }
+        if let Some((place, _)) = failure(check, &data)
+            && seen.insert(place.clone())
+        {
+            report(name, &data, &place, folder.first());
         }
         count += 1;
         let took = running() - start;
