@@ -69,6 +69,10 @@ fn one_text(
     let mut matcher = new_matcher(grammar);
     let mut text = Text { bytes: Vec::new(), is_plain: true };
     for at in 0..TOKENS {
+        // A grammar can ask for the end token by its id.
+        if matcher.is_terminated() {
+            break;
+        }
         let allowed = mask(&mut matcher)?;
         compare(&mut matcher, &allowed, choices, &text)?;
         let is_accepting = matcher.is_accepting()?;
@@ -82,7 +86,7 @@ fn one_text(
             forced(&mut matcher, &text)?;
         }
         let ways = ways_on(allowed, is_accepting);
-        if ways.is_empty() || matcher.is_terminated() {
+        if ways.is_empty() {
             break;
         }
         // Tokens of several bytes are few among all, and say more.
