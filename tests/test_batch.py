@@ -134,12 +134,12 @@ def test_a_bitmask_that_is_read_only() -> None:
 
 
 def test_a_limit_that_one_row_passes_is_raised() -> None:
-    limits = punchcard.Limits(max_states=200)
+    limits = punchcard.Limits(max_memory=2_000)
     compiled = GrammarCompiler(INFO, limits=limits).compile_json_schema({"type": "object"}, profile="spec")
     matcher = GrammarMatcher(compiled)
     bitmask = punchcard.allocate_token_bitmask(2, INFO.vocab_size)
-    with pytest.raises(LimitError, match="max_states"):
-        for letter in '{"abcdefghijklmnopqrstuvwxyz":[{"abcdefgh":[[[[[[[[[[[[' * 8:
+    with pytest.raises(LimitError, match="max_memory"):
+        for letter in "{" + "".join(f'"name {i}":{{' for i in range(200)):
             BatchMatcher(2).fill_next_token_bitmask([GrammarMatcher(COMPILED[0]), matcher], bitmask)
             matcher.accept_string(letter)
 

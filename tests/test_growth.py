@@ -285,7 +285,7 @@ def test_a_budget_holds_along_a_plan_of_pieces() -> None:
     [
         {"enum": [{"id": i, "name": f"n{i}"} for i in range(300)]},
         {"items": {"enum": [[i, i, 0] for i in range(300)]}},
-        {"anyOf": [kind(i, value={"type": "integer"}) for i in range(300)]},
+        {"anyOf": [kind(i, x={"type": "integer"}) for i in range(300)]},
         {"properties": {"a": {"oneOf": [kind(i) for i in range(300)]}}},
     ],
 )

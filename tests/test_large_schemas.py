@@ -269,7 +269,7 @@ def test_references_into_wide_objects() -> None:
     ],
 )
 def test_plain_data_are_written_as_json_writes_them(data: Any) -> None:
-    assert json_text(data) == json.dumps(data, ensure_ascii=False)
+    assert json_text(data, 1 << 20) == json.dumps(data, ensure_ascii=False)
 
 
 class Text(str):
@@ -282,7 +282,7 @@ LOOP.append(LOOP)
 
 @pytest.mark.parametrize("data", [{1: 2}, {"a": float("nan")}, Text("a"), {Text("a"): 1}, {"a": {1}}, "\ud800", LOOP])
 def test_other_data_are_left_to_json(data: Any) -> None:
-    assert json_text(data) is None
+    assert json_text(data, 1 << 20) is None
 
 
 def test_half_a_surrogate_pair_is_an_error_of_the_schema() -> None:

@@ -75,7 +75,7 @@ def test_split_code_points() -> None:
     assert session.mask() == set(range(0x80, 0x90))  # up to U+1F64F, and no further
     assert session.refuses(0x90)
     session.accept(0x8F)
-    assert session.mask() == {0xF0, ord('"')}
+    assert session.mask() == {0xF0, ord('"'), ord("\\")}
 
 
 def test_printed_replacement_characters() -> None:

@@ -395,8 +395,8 @@ def _compilable(request: Request) -> dict[str, Grammar]:
     compiled."""
     grammars: dict[str, Grammar] = {}
     for tool in request.tools:
-        grammar = arguments_grammar(tool.parameters if request.constrained else {"type": "object"})
         try:
+            grammar = arguments_grammar(tool.parameters if request.constrained else {"type": "object"})
             CheckedText(grammar, "")
         except SchemaError as error:
             if request.skip_tools:
