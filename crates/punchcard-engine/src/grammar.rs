@@ -90,7 +90,7 @@ impl CompiledGrammar {
     pub fn new(vocabulary: Arc<Vocabulary>, expr: Expr, limits: &Limits) -> Result<Self, CompileError> {
         let compile = || Machine::new(&vocabulary, &expr, limits);
         let machine = work::within(limits.max_work, || on_a_large_stack(compile))?;
-        let tables = Tables::new(machine, 0);
+        let tables = Tables::new(machine, 0, limits);
         let size = AtomicUsize::new(tables.size());
         let source = Source { vocabulary, expr, limits: *limits };
         Ok(CompiledGrammar(Arc::new(Shared { source, tables: Mutex::new(tables), size })))

@@ -73,11 +73,11 @@ impl Machine {
         }
     }
 
-    /// How many states it holds: where that is as before, hardly anything was added.
-    pub(crate) fn states(&self) -> usize {
+    /// How many machines of JSON are parts of it.
+    pub(crate) fn parts(&self) -> usize {
         match self {
-            Machine::Json(machine) => machine.states(),
-            Machine::Rules(machine) => machine.states(),
+            Machine::Json(_) => 0,
+            Machine::Rules(machine) => machine.parts.len(),
         }
     }
 
@@ -113,6 +113,14 @@ impl Machine {
         match self {
             Machine::Rules(machine) => machine.step_token(config, id, bytes),
             Machine::Json(machine) => bytes.map_or(Ok(ConfigId::DEAD), |bytes| machine.step_token(config, id, bytes)),
+        }
+    }
+
+    /// The configuration after a token, if it was asked for lately.
+    pub(crate) fn known_token(&self, config: ConfigId, id: u32) -> Option<ConfigId> {
+        match self {
+            Machine::Rules(machine) => machine.known_token(config, id),
+            Machine::Json(machine) => machine.known_token(config, id),
         }
     }
 

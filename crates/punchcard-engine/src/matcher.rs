@@ -133,7 +133,7 @@ impl Sequence {
                     *told = tables.tell_end(told)?;
                 }
             }
-            if !tells && tables.is_full(source) {
+            if !tells && tables.is_full() {
                 let epoch = tables.epoch();
                 tables.renew_if_full(source)?;
                 if let Some(carried) = tables.carry(epoch, config, source)? {
@@ -221,6 +221,19 @@ impl Session<'_> {
     }
 
     fn accept_token(&mut self, id: u32) -> Result<bool, SchemaError> {
+        // Nearly always there is nothing to find out but where the token leads.
+        if let Step { config, spent, ended: false, telling: None, .. } = *self.here()
+            && self.budget.is_none()
+            && self.source.vocabulary.text_token(id).is_some()
+        {
+            let Some(config) = self.tables.advance_token(&self.source.vocabulary, config, id)? else {
+                return Ok(false);
+            };
+            let taken = Taken::Token(id);
+            let spent = spent.saturating_add(1);
+            self.sequence.history.push(Step { taken, config, ended: false, spent, plan: None, telling: None });
+            return Ok(true);
+        }
         let here = self.here().clone();
         let mut next = self.after(&here, id)?;
         if let (Some(next), Some(telling)) = (&mut next, &here.telling) {

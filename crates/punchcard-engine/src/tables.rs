@@ -15,6 +15,7 @@ use crate::grammar::{FREED_APART, Source, free_apart, on_a_large_stack};
 use crate::limit_error;
 use crate::machine::{Carried, Machine};
 use crate::mask::Mask;
+use crate::options::Limits;
 use crate::plan::Plan;
 use crate::rules::events::{Teller, Telling};
 use crate::vocabulary::Vocabulary;
@@ -45,8 +46,12 @@ pub(crate) struct Tables {
     brought: usize,
     /// Bytes that the tables hold, when last measured.
     size: usize,
-    /// States of the machine, when last measured.
-    states: usize,
+    /// Operations since then.
+    unmeasured: usize,
+    /// Bytes that texts of this epoch may add.
+    room: usize,
+    /// Texts have added as much, or have used up a limit, so that no other text could be read either.
+    is_full: bool,
     /// An operation broke off in the middle, so nothing here can be trusted.
     is_broken: bool,
 }
@@ -59,7 +64,7 @@ struct Last {
 }
 
 impl Tables {
-    pub(crate) fn new(machine: Machine, epoch: u64) -> Tables {
+    pub(crate) fn new(machine: Machine, epoch: u64, limits: &Limits) -> Tables {
         let mut tables = Tables {
             start: machine.start(),
             machine,
@@ -72,11 +77,14 @@ impl Tables {
             compiled: 0,
             brought: 0,
             size: 0,
-            states: 0,
+            unmeasured: 0,
+            room: limits.max_memory / 2,
+            is_full: false,
             is_broken: false,
         };
         tables.measure();
         tables.compiled = tables.size;
+        tables.measure();
         tables
     }
 
@@ -101,15 +109,25 @@ impl Tables {
     }
 
     fn measure(&mut self) {
-        self.states = self.machine.states();
+        self.unmeasured = 0;
         let teller = self.teller.as_ref().map_or(0, Teller::memory_size);
         let last = self.last.as_ref().map_or(0, |last| last.size + last.carried.memory_size());
         self.size = self.machine.memory_size() + self.mask_bytes + self.budgets.memory_size() + teller + last;
+        self.is_full = self.added() > self.room || self.machine.is_exhausted();
     }
 
-    /// Measures if an operation added states.
+    /// Measures where an operation broke off, as a limit may be used up.
+    fn checked<T>(&mut self, result: Result<T, SchemaError>) -> Result<T, SchemaError> {
+        if result.is_err() {
+            self.measure();
+        }
+        result
+    }
+
+    /// Measures after an operation that may have added states; where that takes long, only now and then.
     fn notice(&mut self) {
-        if self.machine.states() != self.states {
+        self.unmeasured += 1;
+        if self.unmeasured > self.machine.parts() / 16 {
             self.measure();
         }
     }
@@ -120,20 +138,19 @@ impl Tables {
         self.size.saturating_sub(last).saturating_sub(self.compiled).saturating_sub(self.brought)
     }
 
-    /// Whether texts have added as much as those of one epoch may, or have used up a limit, so that no other text could
-    /// be read either.
-    pub(crate) fn is_full(&self, source: &Source) -> bool {
-        self.added() > source.limits.max_memory / 2 || self.is_broken || self.machine.is_exhausted()
+    /// Whether the epoch has to end.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full || self.is_broken
     }
 
     /// Begins a new epoch if this one is full.
     pub(crate) fn renew_if_full(&mut self, source: &Source) -> Result<(), SchemaError> {
-        if !self.is_full(source) {
+        if !self.is_full() {
             return Ok(());
         }
         let compile = || Machine::new(&source.vocabulary, &source.expr, &source.limits);
         let machine = work::within(source.limits.max_work, || on_a_large_stack(compile)).map_err(again)?;
-        let mut old = std::mem::replace(self, Tables::new(machine, self.epoch + 1));
+        let mut old = std::mem::replace(self, Tables::new(machine, self.epoch + 1, &source.limits));
         if !old.is_broken {
             let machine = old.machine;
             self.last = Some(Last { size: machine.memory_size(), machine, carried: Carried::default() });
@@ -164,6 +181,7 @@ impl Tables {
         self.measure();
         let brought = self.size.saturating_sub(before);
         self.brought += brought;
+        self.measure();
         if brought > source.limits.max_memory {
             let hint = "One text takes more than this: shorten it, or raise the limit";
             return Err(limit_error("max_memory", source.limits.max_memory, hint));
@@ -182,14 +200,15 @@ impl Tables {
             mask.write(words);
             return Ok(());
         }
-        let mask = self.machine.fill_mask(vocabulary, config, words)?;
+        let mask = self.machine.fill_mask(vocabulary, config, words);
+        let mask = self.checked(mask)?;
         if self.mask_bytes > MASK_CACHE_BYTES {
             self.masks.clear();
             self.mask_bytes = 0;
         }
         self.mask_bytes += mask.memory_size() + size_of::<(ConfigId, Mask)>();
         self.masks.insert(config, mask);
-        self.measure();
+        self.notice();
         Ok(())
     }
 
@@ -197,7 +216,8 @@ impl Tables {
     pub(crate) fn advance(&mut self, config: ConfigId, bytes: &[u8]) -> Result<Option<ConfigId>, SchemaError> {
         let mut at = config;
         for &byte in bytes {
-            at = self.machine.step(at, byte)?;
+            let next = self.machine.step(at, byte);
+            at = self.checked(next)?;
             if at == ConfigId::DEAD {
                 break;
             }
@@ -213,7 +233,11 @@ impl Tables {
         config: ConfigId,
         id: u32,
     ) -> Result<Option<ConfigId>, SchemaError> {
-        let next = self.machine.step_token(config, id, vocabulary.text_token(id))?;
+        if let Some(next) = self.machine.known_token(config, id) {
+            return Ok((next != ConfigId::DEAD).then_some(next));
+        }
+        let next = self.machine.step_token(config, id, vocabulary.text_token(id));
+        let next = self.checked(next)?;
         self.notice();
         Ok((next != ConfigId::DEAD).then_some(next))
     }
@@ -225,21 +249,22 @@ impl Tables {
 
     /// Whether the text may end in this configuration.
     pub(crate) fn is_accepting(&mut self, config: ConfigId) -> Result<bool, SchemaError> {
-        self.machine.is_accepting(config)
+        let accepting = self.machine.is_accepting(config);
+        self.checked(accepting)
     }
 
     /// What has to come until the text may end; `None` if no example was found within the limits.
     pub(crate) fn completion(&mut self, config: ConfigId) -> Result<Option<Vec<Piece>>, SchemaError> {
-        let completion = self.machine.completion(config)?;
+        let completion = self.machine.completion(config);
         self.measure();
-        Ok(completion)
+        completion
     }
 
     /// Tokens that complete the text; `None` if no example was found within the limits.
     pub(crate) fn plan(&mut self, vocabulary: &Vocabulary, config: ConfigId) -> Result<Option<Plan>, SchemaError> {
-        let plan = self.budgets.plan(&mut self.machine, vocabulary, config)?;
+        let plan = self.budgets.plan(&mut self.machine, vocabulary, config);
         self.measure();
-        Ok(plan)
+        plan
     }
 
     /// Whether so many tokens are enough to complete the text.
@@ -249,7 +274,8 @@ impl Tables {
         config: ConfigId,
         tokens: u32,
     ) -> Result<bool, SchemaError> {
-        self.budgets.needs_at_most(&mut self.machine, vocabulary, config, tokens)
+        let enough = self.budgets.needs_at_most(&mut self.machine, vocabulary, config, tokens);
+        self.checked(enough)
     }
 
     /// Writes the mask of those tokens after which the text can be completed, `tokens` in all, over a row.
@@ -261,9 +287,9 @@ impl Tables {
         words: &mut [u32],
     ) -> Result<(), SchemaError> {
         self.fill_mask(vocabulary, config, words)?;
-        self.budgets.restrict(&mut self.machine, vocabulary, config, tokens, words)?;
+        let restricted = self.budgets.restrict(&mut self.machine, vocabulary, config, tokens, words);
         self.measure();
-        Ok(())
+        restricted
     }
 
     /// Where events begin to be told.
@@ -288,9 +314,9 @@ impl Tables {
         bytes: Option<&[u8]>,
     ) -> Result<Telling, SchemaError> {
         let Some(teller) = &mut self.teller else { return Ok(telling.clone()) };
-        let told = teller.take(telling, id, bytes)?;
+        let told = teller.take(telling, id, bytes);
         self.measure();
-        Ok(told)
+        told
     }
 
     /// What is told at the end of the text.
@@ -304,6 +330,13 @@ impl Tables {
     /// The bytes that every text must go on with, but for escapes that are not needed. Stops where the text may end, or
     /// where more than `most` bytes are forced.
     pub(crate) fn forced(&mut self, config: ConfigId, most: usize) -> Result<Vec<u8>, SchemaError> {
+        let forced = self.find_forced(config, most);
+        let forced = self.checked(forced)?;
+        self.notice();
+        Ok(forced)
+    }
+
+    fn find_forced(&mut self, config: ConfigId, most: usize) -> Result<Vec<u8>, SchemaError> {
         let machine = &mut self.machine;
         let (mut at, mut out) = (config, Vec::new());
         'bytes: while out.len() < most && !machine.is_accepting(at)? && !machine.asks_for_tokens(at)? {
@@ -326,7 +359,6 @@ impl Tables {
             out.push(byte);
             at = next;
         }
-        self.notice();
         Ok(out)
     }
 }

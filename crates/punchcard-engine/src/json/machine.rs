@@ -343,6 +343,11 @@ impl Machine {
         Ok(next)
     }
 
+    /// The configuration after a token, if it is remembered.
+    pub(crate) fn known_token(&self, config: ConfigId, id: u32) -> Option<ConfigId> {
+        self.taken.get(&(config, id)).copied()
+    }
+
     /// The configuration after a token, which is remembered.
     pub(crate) fn step_token(&mut self, config: ConfigId, id: u32, bytes: &[u8]) -> Result<ConfigId, SchemaError> {
         /// Most tokens that are remembered.

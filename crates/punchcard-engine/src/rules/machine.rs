@@ -150,12 +150,6 @@ impl Machine {
             || self.parts.iter().any(json::Machine::is_exhausted)
     }
 
-    /// How many states it holds.
-    pub(crate) fn states(&self) -> usize {
-        let parts: usize = self.parts.iter().map(json::Machine::states).sum();
-        self.configs.len() + self.stacks.len() + self.nodes.len() + parts
-    }
-
     /// An estimate of the bytes on the heap.
     pub(crate) fn memory_size(&self) -> usize {
         self.nodes.memory_size()
@@ -446,6 +440,11 @@ impl Machine {
             }
         }
         Ok(out)
+    }
+
+    /// The configuration after a token, if it is remembered.
+    pub(crate) fn known_token(&self, config: ConfigId, id: u32) -> Option<ConfigId> {
+        self.token_steps.get(&(config, id)).copied()
     }
 
     /// The configuration after a token that the grammar asks for by id, or that spells `bytes`.
