@@ -199,6 +199,10 @@ impl Algebra {
             }
             let value = self.member_value(state.spec, class.example);
             if self.is_satisfiable(value)? {
+                if self.languages.is_endless(class.names)? {
+                    have = u32::MAX;
+                    break;
+                }
                 let left = self.minus_seen(class.names, state.seen);
                 have = have.saturating_add(match class.size {
                     Some(_) => self.languages.as_texts(left).map_or(u32::MAX, |t| t.len() as u32),
