@@ -1,6 +1,5 @@
 //! A matcher: one sequence, and where it stands in its grammar.
 
-use crate::Piece;
 use crate::automaton::ConfigId;
 use crate::error::CompileError;
 use crate::grammar::{CompiledGrammar, Locked, Source};
@@ -9,6 +8,7 @@ use crate::plan::Plan;
 use crate::rules::events::{Event, Telling};
 use crate::tables::{Tables, again};
 use crate::vocabulary::Vocabulary;
+use crate::{Piece, limit_error};
 use punchcard_automata::work;
 use punchcard_schema::SchemaError;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ impl Sequence {
         let tells = self.history[0].telling.is_some();
         let mut telling = if tells { Some(tables.start_telling(source).map_err(again)?) } else { None };
         let mut config = tables.start();
-        let (mut size, mut first) = (tables.size(), 0);
+        let (size, mut first) = (tables.size(), 0);
         for at in 0..self.history.len() {
             let (id, bytes) = match &self.history[at].taken {
                 Taken::Nothing => (None, None),
@@ -136,9 +136,12 @@ impl Sequence {
             if !tells && tables.is_full() {
                 let epoch = tables.epoch();
                 tables.renew_if_full(source)?;
-                if let Some(carried) = tables.carry(epoch, config, source)? {
-                    (config, first, size) = (carried, at, tables.size());
-                }
+                // Without it the configuration would be one of tables that are gone.
+                let Some(carried) = tables.carry(epoch, config, source)? else {
+                    let hint = "Raise the limit: the text has to be read in one piece";
+                    return Err(limit_error("max_memory", source.limits.max_memory, hint));
+                };
+                (config, first) = (carried, at);
             }
             let step = &mut self.history[at];
             (step.config, step.telling) = (config, telling.clone());
