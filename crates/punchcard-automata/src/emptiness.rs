@@ -9,7 +9,7 @@ use crate::languages::{FxMap, Language, Languages, LimitExceeded, Node, UNBOUNDE
 use crate::work;
 use hashbrown::hash_map::Entry;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 
 /// Long examples are cut where so many characters are left, or a multiple of them, or half of them more.
 const CUT: u32 = 64;
@@ -203,34 +203,6 @@ impl Languages {
         Ok(endless)
     }
 
-    /// How many texts the language has, counted up to `most`.
-    pub fn count_up_to(&mut self, id: Language, most: u32) -> Result<u32, LimitExceeded> {
-        // In how many ways each state is reached, those near to a text first; as in a search, a shorter way to go is worth
-        // more than one that has come farther.
-        let mut queue = BTreeMap::from([((self.facts(id).min_len, 0u32, id), 1u32)]);
-        let mut count = 0u32;
-        while let Some(((_, depth, state), ways)) = queue.pop_first()
-            && count < most
-        {
-            work::spend(1)?;
-            if self.is_nullable(state) {
-                count = count.saturating_add(ways);
-            }
-            self.check_limit()?;
-            let transitions = self.transitions(state);
-            self.check_limit()?;
-            for (lo, hi, target) in transitions.over(0, crate::charset::MAX) {
-                // Only states that lead to a text are followed, so in an infinite language there always is one more.
-                if self.is_viable(target)? {
-                    let cost = self.facts(target).min_len.saturating_add(depth + 1);
-                    let more = queue.entry((cost, depth + 1, target)).or_default();
-                    *more = more.saturating_add(ways.saturating_mul(hi - lo + 1));
-                }
-            }
-        }
-        Ok(count.min(most))
-    }
-
     fn search(&mut self, id: Language) -> Result<Option<Vec<(u32, Language)>>, LimitExceeded> {
         let found = match self.path_along_machines(id)? {
             Some(path) => Some(path),
@@ -349,7 +321,7 @@ impl Languages {
 }
 
 /// Which characters are tried first among equals: small letters from `a` on, as people would.
-fn taste(c: u32) -> u32 {
+pub(crate) fn taste(c: u32) -> u32 {
     match char::from_u32(c) {
         Some('a'..='z') => c - u32::from('a'),
         Some('A'..='Z') => c,

@@ -25,6 +25,7 @@ mod exponents;
 pub mod formats;
 pub mod languages;
 mod lattice;
+mod listing;
 pub mod machine;
 mod number;
 mod number_machine;

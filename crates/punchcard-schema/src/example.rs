@@ -283,7 +283,9 @@ impl Algebra {
                 }
                 continue;
             }
-            if let Some(rest) = self.independent_example(state)? {
+            if let Some(rest) = self.independent_example(state)?
+                && rest.iter().all(|&(_, value)| self.value_is_known(value, found))
+            {
                 for (name, value) in rest {
                     separate(&mut members, to);
                     if !self.write_member(name, value, found, to)? {

@@ -9,13 +9,17 @@ use crate::compile::At;
 use crate::formula::{Formula, FxMap, Name, Type};
 use crate::json::{Value, ValueId};
 use crate::keywords::closed::{Role, Scope};
+use punchcard_automata::work;
 use std::sync::Arc;
 
 /// More names than this are not put in order across schemas.
 const MOST_NAMES: usize = 4_096;
 
 /// So many names are kept, over all schemas.
-const MOST_KEPT: usize = 1 << 22;
+const MOST_KEPT: usize = 1 << 21;
+
+/// Steps for reading a schema and resolving its reference again.
+const REREAD: u64 = 32;
 
 /// The names that schemas declare.
 #[derive(Debug, Default)]
@@ -90,6 +94,7 @@ impl Algebra {
                 names.filter(|&name| seen.insert(name, ()).is_none()).take(MOST_NAMES).collect()
             }
         });
+        work::count(names.as_ref().map_or(0, |names| names.len() as u64));
         self.orders.length += names.as_ref().map_or(0, |names| names.len());
         let kept = names.clone().filter(|_| self.orders.length <= MOST_KEPT);
         self.orders.lists.insert(schema, kept);
@@ -101,6 +106,7 @@ impl Algebra {
         if names.len() > MOST_NAMES || visited.insert(schema, ()).is_some() {
             return;
         }
+        work::count(REREAD);
         for part in self.parts_with_names(schema) {
             match part {
                 Part::Names(more) => names.extend(more),

@@ -10,6 +10,7 @@ mod carry;
 mod discriminate;
 mod listed;
 mod names;
+mod propose;
 mod search;
 mod seen;
 mod spec;
@@ -55,8 +56,7 @@ pub struct Memory {
     first_wanted: FxMap<(u32, Formula), Option<Option<u32>>>,
     /// The names that are spoken of one by one.
     spoken_names: FxMap<u32, Language>,
-    /// Names of each class that were made up so far, and which of them to try first.
-    made_up: FxMap<(u32, u32), (Vec<Name>, usize)>,
+    made_up: FxMap<(u32, u32), MadeUp>,
     open: FxMap<ObjectState, bool>,
     steps: FxMap<(Formula, Name), Steps>,
     touches: FxMap<(Formula, Name), bool>,
@@ -69,6 +69,16 @@ pub struct Memory {
     cases: usize,
     /// Bytes of what the tables point to.
     heap: usize,
+}
+
+/// Names of a class that were made up so far.
+#[derive(Clone, Debug)]
+struct MadeUp {
+    names: Arc<[Name]>,
+    /// The class has no others.
+    is_all: bool,
+    /// Where to look for a fresh one first.
+    next: usize,
 }
 
 impl Memory {

@@ -2,12 +2,13 @@
 
 use super::seen::SeenId;
 use super::spec::may_meet;
-use super::{Move, NameClass, ObjectState};
+use super::{MadeUp, Move, NameClass, ObjectState};
 use crate::algebra::Algebra;
 use crate::error::SchemaError;
 use crate::formula::{Formula, Name};
 use crate::options::PropertyOrder;
 use punchcard_automata::Language;
+use std::sync::Arc;
 
 impl Algebra {
     /// The names that the next member may have.
@@ -169,26 +170,37 @@ impl Algebra {
         if is_fresh(self, class.example) {
             return Ok(Some(class.example));
         }
-        if !self.languages.is_endless(class.names)? {
-            let left = self.minus_seen(class.names, seen);
-            return Ok(self.languages.example(left)?.map(|text| self.formulas.name(&text)));
-        }
-        // What was made up before will mostly do, and is never more than the names that some object has.
-        let key = (spec, class.example.0);
-        let (mut names, first) = self.objects.made_up.remove(&key).unwrap_or_default();
+        // What was made up before mostly suffices; of one name more than the object has, one is fresh.
+        let MadeUp { names, next, .. } = self.made_up(spec, class, 1)?;
         let count = names.len();
-        let mut found = (0..count).map(|i| (first + i) % count).find(|&i| is_fresh(self, names[i]));
-        while found.is_none() {
-            let texts = names.iter().chain([&class.example]).map(|&name| self.formulas.text_of(name));
-            let known = self.languages.texts(texts);
-            let left = self.languages.difference(class.names, known);
-            let Some(text) = self.languages.example(left)? else { break };
-            names.push(self.formulas.name(&text));
-            found = Some(names.len() - 1).filter(|&i| is_fresh(self, names[i]));
+        let mut found = (0..count).map(|i| (next + i) % count).find(|&i| is_fresh(self, names[i]));
+        if found.is_none() {
+            let MadeUp { names, .. } = self.made_up(spec, class, self.objects.seen.size(seen) + 1)?;
+            found = (count..names.len()).find(|&i| is_fresh(self, names[i]));
         }
-        let name = found.map(|i| names[i]);
-        self.objects.made_up.insert(key, (names, found.unwrap_or(0)));
-        Ok(name)
+        let made_up = self.objects.made_up.get_mut(&(spec, class.example.0));
+        Ok(made_up.zip(found).map(|(made_up, at)| {
+            made_up.next = at;
+            made_up.names[at]
+        }))
+    }
+
+    /// At least so many names of a class, the short ones first; fewer if it has no more.
+    pub(super) fn made_up(&mut self, spec: u32, class: &NameClass, count: usize) -> Result<MadeUp, SchemaError> {
+        let key = (spec, class.example.0);
+        if let Some(known) = self.objects.made_up.get(&key)
+            && (known.names.len() >= count || known.is_all)
+        {
+            return Ok(known.clone());
+        }
+        let wanted = count.next_power_of_two().max(8);
+        let texts = self.languages.examples(class.names, wanted)?;
+        let is_all = texts.len() < wanted;
+        let names: Arc<[Name]> = texts.iter().map(|text| self.formulas.name(text)).collect();
+        self.objects.heap += size_of_val(&*names);
+        let made_up = MadeUp { names, is_all, next: 0 };
+        self.objects.made_up.insert(key, made_up.clone());
+        Ok(made_up)
     }
 
     pub(super) fn has_fresh_name(&mut self, class: &NameClass, seen: SeenId) -> Result<bool, SchemaError> {

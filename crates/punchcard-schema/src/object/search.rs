@@ -7,7 +7,7 @@ use crate::formula::{Formula, FxMap, Keys, Name, Node};
 use crate::options::PropertyOrder;
 
 /// A member: its name, and a formula for its value.
-type Member = (Name, Formula);
+pub(super) type Member = (Name, Formula);
 
 /// Members that must come, each with what is asked of its value, and bounds on their number.
 pub(super) struct Wanted {
@@ -19,7 +19,7 @@ pub(super) struct Wanted {
 }
 
 /// Most members of an example that no schema names.
-const MOST_MEMBERS: usize = 1_000;
+const MOST_MEMBERS: usize = 10_000;
 
 impl Algebra {
     /// Whether some object that began like this can be finished. Called by the search only.
@@ -37,6 +37,9 @@ impl Algebra {
         }
         if let Some(answer) = self.independent_members(state)? {
             return Ok(answer);
+        }
+        if self.proposed_members(state)?.is_some() {
+            return Ok(true);
         }
         let names = self.names_to_try(state)?;
         // Whatever keeps the object from ending must change; only members that it speaks of can do that, and each change
@@ -273,19 +276,21 @@ impl Algebra {
     }
 
     /// Members that complete an object that is known to have an example, in an order that is allowed. `None` if the
-    /// residual is of another kind than the usual one.
+    /// residual is of another kind than the usual one, and no way to finish it is easy to see.
     pub(crate) fn independent_example(
         &mut self,
         state: ObjectState,
-    ) -> Result<Option<Vec<(Name, Formula)>>, SchemaError> {
-        let Some((mut members, least)) = self.named_members(state)? else { return Ok(None) };
+    ) -> Result<Option<Vec<Member>>, SchemaError> {
+        let Some((mut members, least)) = self.named_members(state)? else { return self.proposed_members(state) };
         self.add_other_members(state, least, &mut members)?;
         Ok(Some(members))
     }
 
     /// The first of those members.
     pub(crate) fn independent_member(&mut self, state: ObjectState) -> Result<Option<Member>, SchemaError> {
-        let Some(wanted) = self.wanted(state.residual) else { return Ok(None) };
+        let Some(wanted) = self.wanted(state.residual) else {
+            return Ok(self.proposed_members(state)?.and_then(|members| members.first().copied()));
+        };
         let spec = self.specs[state.spec as usize].clone();
         let place = |name: &Name| spec.place.get(name).copied().unwrap_or(u32::MAX);
         let first = wanted.members.iter().min_by_key(|(name, _)| place(name));
@@ -311,10 +316,15 @@ impl Algebra {
             let value = self.member_value(state.spec, name);
             return Ok(Some((name, self.formulas.and(values.into_iter().chain([value])))));
         }
-        let mut members = Vec::new();
-        check_count(wanted.least as usize)?;
-        self.add_other_members(state, 1, &mut members)?;
-        Ok(members.first().copied())
+        for class in &spec.classes {
+            let value = self.member_value(state.spec, class.example);
+            if self.is_satisfiable(value)?
+                && let Some(name) = self.fresh_name(state.spec, class, state.seen)?
+            {
+                return Ok(Some((name, value)));
+            }
+        }
+        Ok(None)
     }
 
     /// Those of the members whose names are spoken of, and how many there must be in all.
@@ -346,23 +356,23 @@ impl Algebra {
         least: usize,
         members: &mut Vec<Member>,
     ) -> Result<(), SchemaError> {
-        check_count(least.saturating_sub(members.len()))?;
         let spec = self.specs[state.spec as usize].clone();
         for class in &spec.classes {
+            let missing = least.saturating_sub(members.len());
             let value = self.member_value(state.spec, class.example);
-            let mut left = self.minus_seen(class.names, state.seen);
-            while members.len() < least && self.is_satisfiable(value)? {
-                let Some(text) = self.languages.example(left)? else { break };
-                members.push((self.formulas.name(&text), value));
-                let taken = self.languages.literal(&text);
-                left = self.languages.difference(left, taken);
+            if missing == 0 || !self.is_satisfiable(value)? {
+                continue;
             }
+            check_count(missing)?;
+            let made_up = self.made_up(state.spec, class, self.seen_count(state) + missing)?;
+            let is_fresh = |&&name: &&Name| !self.has_seen(state, self.formulas.text_of(name));
+            members.extend(made_up.names.iter().filter(is_fresh).take(missing).map(|&name| (name, value)));
         }
         Ok(())
     }
 }
 
-/// Each further name is told from all before it, so there may not be too many.
+/// An example is written out whole, so it may not have too many members.
 fn check_count(members: usize) -> Result<(), SchemaError> {
     if members > MOST_MEMBERS {
         let hint = "Ask for fewer members, or name those that have to come";
