@@ -240,7 +240,7 @@ fn with_events(grammar: &CompiledGrammar, choices: &mut Choices<'_>) -> Result<(
         let before = matcher.events(0).unwrap_or_default();
         assert!(matcher.accept_token(id)?);
         let after = matcher.events(0).unwrap_or_default();
-        assert!(after.starts_with(&before), "events that were told changed: {before:?}, {after:?}");
+        assert!(after.starts_with(&before), "events that were told changed after token {id}: {before:?}, {after:?}");
         let mut open = Vec::new();
         for event in &after {
             if event.is_end {

@@ -143,10 +143,17 @@ impl Machine {
                 self.string_mask(vocabulary, reading, node, found)?;
             }
             Frame::Key { leaf, .. } if self.is_wide(leaf) => self.string_mask(vocabulary, reading, node, found)?,
-            // The text of a noted value matters to what follows.
-            Frame::Scalar { leaf } if self.leaves.language(leaf).is_some() && !reading.is_noted() => {
+            Frame::Scalar { leaf } if self.leaves.language(leaf).is_some() => {
                 let mask = self.leaf_mask(vocabulary, leaf, node)?;
                 found.mask.add(&mask.inside);
+                if reading.is_noted() {
+                    // The text of the value matters to what follows it, so what goes on behind its end is read as a whole.
+                    self.walk(vocabulary, mask.crossing(vocabulary, node), &[reading], found)?;
+                    if self.is_complete(leaf) {
+                        level.extend(self.leave(reading)?);
+                    }
+                    return Ok(());
+                }
                 let Some(after) = self.leave(reading)? else { return Ok(()) };
                 let rests = if found.exits.is_some() { mask.any_rests(vocabulary) } else { &mask.rests };
                 self.walk_rests(vocabulary, rests, &[after], found)?;

@@ -80,8 +80,8 @@ pub(crate) struct Teller {
     max_depth: usize,
 }
 
-/// Threads beyond this many are dropped, the last ones first.
-const MOST_THREADS: usize = 64;
+/// A text may be read in so many ways at once: without one of them the events would not be true of all.
+const MOST_THREADS: usize = 256;
 /// Ways on from one place of a thread.
 const MOST_WAYS: usize = 100_000;
 
@@ -129,11 +129,11 @@ impl Teller {
                     self.take_byte(thread, byte, position, &mut next)?;
                 }
                 position += 1;
-                threads = distinct(next);
+                threads = distinct(next)?;
             }
             out.extend(threads);
         }
-        Ok(Telling { threads: distinct(out).into(), position, names: self.names.clone() })
+        Ok(Telling { threads: distinct(out)?.into(), position, names: self.names.clone() })
     }
 
     /// The events of a text that ends here.
@@ -147,7 +147,7 @@ impl Teller {
                 }
             }
         }
-        Ok(Telling { threads: distinct(out).into(), ..telling.clone() })
+        Ok(Telling { threads: distinct(out)?.into(), ..telling.clone() })
     }
 
     /// A thread behind the part that it is in, if that is complete.
@@ -383,9 +383,14 @@ impl Telling {
 }
 
 /// One thread for each place.
-fn distinct(threads: Vec<Thread>) -> Vec<Thread> {
+fn distinct(mut threads: Vec<Thread>) -> Result<Vec<Thread>, SchemaError> {
     let mut seen = HashSet::new();
-    threads.into_iter().filter(|thread| seen.insert((thread.place, thread.stack))).take(MOST_THREADS).collect()
+    threads.retain(|thread| seen.insert((thread.place, thread.stack)));
+    if threads.len() > MOST_THREADS {
+        let hint = "The text can be read in too many ways to tell what begins and ends; do without events";
+        return Err(limit_error("max_threads", MOST_THREADS, hint));
+    }
+    Ok(threads)
 }
 
 impl Machine {

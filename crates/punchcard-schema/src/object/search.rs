@@ -277,10 +277,7 @@ impl Algebra {
 
     /// Members that complete an object that is known to have an example, in an order that is allowed. `None` if the
     /// residual is of another kind than the usual one, and no way to finish it is easy to see.
-    pub(crate) fn independent_example(
-        &mut self,
-        state: ObjectState,
-    ) -> Result<Option<Vec<Member>>, SchemaError> {
+    pub(crate) fn independent_example(&mut self, state: ObjectState) -> Result<Option<Vec<Member>>, SchemaError> {
         let Some((mut members, least)) = self.named_members(state)? else { return self.proposed_members(state) };
         self.add_other_members(state, least, &mut members)?;
         Ok(Some(members))
