@@ -249,9 +249,23 @@ impl<'a> Lowering<'a> {
         let rules = self.all_of(group, first);
         super::recursion::remove_left_recursion(&mut self.out.nodes, &rules)?;
         self.prune(group, first);
+        if self.marks {
+            self.find_plain(group)?;
+        }
         if super::recursion::is_left_recursive(&self.out.nodes, &self.all_of(group, first)) {
             let message = "A rule begins with itself within a limit on tokens";
             return Err(GrammarError::new(message).with_hint("Limit the rules that it is made of").into());
+        }
+        Ok(())
+    }
+
+    /// Rules of a group that are regular once what has no text is gone, as operands need them: without marks.
+    fn find_plain(&mut self, group: &[usize]) -> Result<(), CompileError> {
+        for &rule in group.iter().filter(|&&rule| !self.unproductive[rule]).collect::<Vec<_>>() {
+            let plain = self.without_marks(|lowering| lowering.body_of(rule))?;
+            if self.out.nodes.as_terminal(plain).is_some() {
+                self.plain.insert(rule, plain);
+            }
         }
         Ok(())
     }
