@@ -475,8 +475,43 @@ def test_drift_is_read(name: str, output: str, text: str, calls: list[tuple[str,
 
 
 def test_an_answer_that_is_cut_off_keeps_what_it_had_begun() -> None:
-    reply, _ = read(FORMATS["qwen_json"], [('<tool_call>\n{"name": "set_lights", "arguments": {"room": "d', False)])
-    assert reply.partial == PartialCall("set_lights", '{"room": "d') and reply.calls == []
+    said = '<tool_call>\n{"name": "set_lights", "arguments": {"room": "d'
+    for constrained in (False, True):
+        parser = OutputParser(FORMATS["qwen_json"], TOOLS, constrained=constrained)
+        deltas = parser.feed(said) + parser.finish("length")
+        reply = parser.reply
+        assert reply.partial == PartialCall("set_lights", '{"room": "d') and reply.calls == []
+        assert (reply.text, reply.finish) == ("", "length")
+        assert [(d.kind, d.text) for d in deltas if d.kind == "call"] == [("call", "set_lights")]
+        assert "".join(d.text for d in deltas if d.kind == "arguments") == '{"room": "d'
+
+
+def test_a_call_that_ends_before_its_end_is_text() -> None:
+    said = '<tool_call>\n{"name": "set_lights", "arguments": {"room": "d'
+    reply, deltas = read(FORMATS["qwen_json"], [(said, False)])
+    assert (reply.text, reply.calls, reply.partial, reply.finish) == (said, [], None, "stop")
+    assert {delta.kind for delta in deltas} == {"text"}
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_answer_that_is_cut_off_anywhere_says_nothing_of_the_frame_of_its_calls(
+    name: str, constrained: bool
+) -> None:
+    form, example = FORMATS[name], EXAMPLES[name]
+    start = begun(form, example["prefill"])
+    for at in range(len(example["output"])):
+        parser = OutputParser(form, TOOLS, constrained=constrained, **start)
+        deltas = parser.feed(example["output"][:at]) + parser.finish("length")
+        reply = parser.reply
+        # One character more may be the beginning of a mark, or text.
+        assert example["text"].startswith(reply.text.strip()[:-1]), at
+        assert "".join(delta.text for delta in deltas if delta.kind == "text") == reply.text
+        begun_calls = [delta.text for delta in deltas if delta.kind == "call"]
+        expected = [call["name"] for call in example["calls"]]
+        assert begun_calls == expected[: len(begun_calls)]
+        assert len(begun_calls) == len(reply.calls) + (reply.partial is not None)
+        assert [call.to_dict() for call in reply.calls] == example["calls"][: len(reply.calls)]
 
 
 def test_marks_that_are_tokens_are_prose_where_they_are_spelled() -> None:

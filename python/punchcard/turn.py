@@ -258,6 +258,7 @@ class TurnParser:
             begun=plan.begun,
             prefilled=plan.prefilled,
             calls=plan.calls,
+            constrained=plan.grammar is not None,
         )
         self._pieces = plan.speaker.info.tokens
         self._special = frozenset(plan.speaker.info.special_token_ids)
@@ -290,8 +291,3 @@ class TurnParser:
     def reply(self) -> Reply:
         """What was read so far; complete when `finish` was called."""
         return self._parser.reply
-
-    @property
-    def repeated(self) -> bool:
-        """Whether the model has just written a call that it had written before."""
-        return self._parser.repeated

@@ -30,7 +30,7 @@ class Source:
     """
 
     def __init__(self, marks: Mapping[int, str]) -> None:
-        self.closed = False
+        self.closed = self.cut_off = False
         self._marks = dict(marks)
         self._text = ""
         self._at = 0
@@ -40,9 +40,9 @@ class Source:
         self._text = self._text[self._at :] + text
         self._at = 0
 
-    def close(self) -> None:
-        """Says that no more text will come."""
-        self.closed = True
+    def close(self, *, cut_off: bool = False) -> None:
+        """Says that no more text will come; ``cut_off``: though there would have been more."""
+        self.closed, self.cut_off = True, cut_off
 
     @property
     def at_end(self) -> bool:
@@ -100,6 +100,11 @@ class Source:
         """Goes back to where the record began."""
         self._text = self.recall() + self._text[self._at :]
         self._at = 0
+
+    @property
+    def recording(self) -> bool:
+        """Whether a record is kept."""
+        return self._record is not None
 
     def recall(self) -> str:
         """What was read since the record began. Ends the record."""

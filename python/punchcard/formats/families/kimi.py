@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from punchcard.formats.base import INDEX0, INDEX1, NAME, Detection, Frame, ToolFormat
+from punchcard.formats.base import INDEX0, INDEX1, NAME, Detection, Frame, ToolFormat, Variant
 from punchcard.tags.styles import STYLES
 
 FORMATS = (
@@ -15,6 +15,14 @@ FORMATS = (
         end="<|tool_call_end|>",
         section_end="<|tool_calls_section_end|>",
         call_id=f"functions.{NAME}:{INDEX0}",
+        # The id is not always written as it was trained.
+        variants=(
+            Variant("<|tool_call_begin|>functions", f":{INDEX0}<|tool_call_argument_begin|>", "<|tool_call_end|>"),
+            Variant("<|tool_call_begin|>functions.", "<|tool_call_argument_begin|>", "<|tool_call_end|>"),
+            Variant("<|tool_call_begin|>", f":{INDEX0}<|tool_call_argument_begin|>", "<|tool_call_end|>"),
+            Variant("<|tool_call_begin|>functions", f"{INDEX0}<|tool_call_argument_begin|>", "<|tool_call_end|>"),
+            Variant("<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"),
+        ),
         reasoning=(Frame("<think>", "</think>"),),
         calls_end_reasoning=True,
         markers=(
