@@ -26,9 +26,12 @@ class LongInteger(int):
     __str__ = __repr__
 
 
-def read_json(text: str, *, strict: bool = True) -> Any:
-    """The value of a JSON text. ``strict``: strings hold no control characters. Raises `ValueError` if it is none."""
-    return (_STRICT if strict else _LOOSE).decode(text)
+def read_json(text: str, *, strict: bool = True, words: bool = False) -> Any:
+    """The value of a JSON text. Raises `ValueError` if it is none.
+
+    ``strict``: strings hold no control characters; ``words``: NaN and Infinity, which Python writes, are numbers.
+    """
+    return (_WORDS if words else _STRICT if strict else _LOOSE).decode(text)
 
 
 def write_json(value: Any, **options: Any) -> str:
@@ -79,4 +82,5 @@ def _no_number(word: str) -> Any:
 
 
 _STRICT = json.JSONDecoder(parse_constant=_no_number, parse_int=_integer)
+_WORDS = json.JSONDecoder(parse_int=_integer)
 _LOOSE = json.JSONDecoder(strict=False, parse_constant=_no_number, parse_int=_integer)

@@ -29,7 +29,8 @@ class Tool:
     """A named function with a JSON Schema for its arguments.
 
     ``name``: what the model calls it; ``description``: what the model reads; ``parameters``: the schema of the
-    arguments, in which a keyword that is null counts as absent; ``function``: the Python function, or `None` for a mere description.
+    arguments, in which a keyword that is null counts as absent; ``function``: the Python function, or `None` for a mere
+    description.
 
     The schema is made at first use, so that annotations may name types that are defined later in the module.
     """

@@ -67,7 +67,7 @@ FORMATS = (
         stop=_STOP,
         confidence="low",
         unsure="there are several variants, and which model has which is not known",
-        detection=Detection(template=(("<cofl:tool_calls>",),)),
+        detection=Detection(template=(("<cofl:tool_calls>",),), names=("cmd5",)),
     ),
     ToolFormat(
         name="command_r_plus",

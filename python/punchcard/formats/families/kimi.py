@@ -37,7 +37,9 @@ FORMATS = (
         stop=("<|im_end|>",),
         unsure="what K2.5 begins its thoughts with, and its TypeScript style of tools",
         detection=Detection(
-            template=(("<|tool_calls_section_begin|>",),), tokens=("<|tool_calls_section_begin|>",), names=("kimi-k2",)
+            template=(("<|tool_calls_section_begin|>",),),
+            tokens=("<|tool_calls_section_begin|>",),
+            names=("kimi-k2", "k2-0905", "k2-thinking", "k2.5"),
         ),
         result="## Return of {id}\n{content}",
     ),

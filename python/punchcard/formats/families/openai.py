@@ -58,7 +58,7 @@ FORMATS = (
         stop=("<|call|>", "<|return|>"),
         confidence="low",
         unsure="prompt and result, and what stands between two parameters",
-        detection=Detection(template=(("<|channel|>", "<|message|>", "<|start|>", "rfl:parameter"),)),
+        detection=Detection(template=(("<|channel|>", "<|message|>", "<|start|>", "rfl:parameter"),), names=("beam",)),
     ),
     ToolFormat(
         name="muse_atem",
