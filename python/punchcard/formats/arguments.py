@@ -75,7 +75,8 @@ class MemberPatterns:
         if tags:
             first, second = (loose(tag, tight=True) for tag in tags.groups())
             other = rf"[^\s<{second[:1]}]|<[^{regex.escape(tags[2][1])}]"  # what the second one does not begin with
-            short = rf"(?:{first}\s*{second}|{first}(?=\s*(?:{other}))|{second})"
+            space = r"\n?" if "\n" in "".join(style.after) else ""
+            short = rf"(?:{first}\s*{second}|{first}{space}(?=\s*(?:{other}))|{second})"
             self.short_head = compiled(rf"\s*{self._head(_ANY_KEY, short)}")
         self.delimiter = compiled(r"\s*" + loose(style.delimiter, tight=True)) if style.delimiter else None
         self.ending_delimiter = compiled(loose(style.delimiter, tight=True)) if style.delimiter else None
@@ -92,8 +93,8 @@ class MemberPatterns:
     def ends(self, tail: Any, keys: Iterable[str]) -> Any:
         """What a value ends at: its tail; where that is missing, a member with one of these keys, or the call's end."""
         known = "|".join(regex.escape(self.style.spell_key(key)) for key in keys)
-        heads = [self._breaks + self._head(f"(?:{known})")] if known and self.style.before else []
-        ends = [self._breaks + self._end] if self._end else []
+        heads = [r"\n?" + self._head(f"(?:{known})")] if known and self.style.before else []
+        ends = [r"\n?" + self._end] if self._end else []
         return compiled("|".join([f"(?:{tail.pattern})", *heads, *ends]))
 
     @property
@@ -293,9 +294,9 @@ _OPEN, _CLOSE = compiled(r"\s*\{"), compiled(r"\s*\}")
 _OPEN_LIST, _CLOSE_LIST = compiled(r"\s*\["), compiled(r"\s*\]")
 _RELAXED_KEY = compiled(r"\s*(?P<key>[^\s:,{}\[\]\ud800-\udfff]{1,256}?)\s*:\s*")
 # Strings and keys in quotes, as in JSON and Python, which the family does not write.
-_STRING = r"""\s*(?P<value>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')"""
-_QUOTED = compiled(_STRING + r"(?=\s*[,}\]])", regex.DOTALL)
-_QUOTED_KEY = compiled(_STRING + r"\s*:\s*", regex.DOTALL)
+QUOTED = r"""\s*(?P<value>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')"""
+_QUOTED = compiled(QUOTED + r"(?=\s*[,}\]])", regex.DOTALL)
+_QUOTED_KEY = compiled(QUOTED + r"\s*:\s*", regex.DOTALL)
 _COLON = compiled(r"\s*:\s*")
 _BARE = compiled(r"(?P<value>[^,{}\[\]\ud800-\udfff]*)(?=[,}\]])")
 

@@ -275,7 +275,10 @@ class Answers:
         if not isinstance(form.arguments, Json):
             excludes = [form.end.strip()] if form.end.strip() and form.end.strip() not in form.stop else []
             try:
-                return parameters(form.arguments, schema, excludes=excludes, literal=self._literal, place=Place())
+                # A style writes objects only, whatever else the schema admits.
+                return parameters(
+                    form.arguments, tool.parameters, excludes=excludes, literal=self._literal, place=Place()
+                )
             except PunchcardError as error:
                 raise blamed(tool.name, error, ToolError) from error
         spacing = {"spaced": "after_separators", "compact": "none", "indented": 40}[form.arguments.spacing]

@@ -18,6 +18,7 @@ NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _BARE = re.compile(r"[^\s{}\[\](),:\"']+")
+_DELIMITER = re.compile(r"[\s{}\[\](),:\"']")
 _PLAIN = re.compile(r"[^\"'\\\x00-\x1f]+")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 #: The beginning of an escape that more text could complete, or change the meaning of: half of a surrogate pair.
@@ -42,7 +43,8 @@ class Literal:
         self.exact = self.python = True
         self.inside = ""
         self._closers: list[str] = []
-        self._held = ""  # what more text could change the meaning of
+        self._held = ""  # an escape that more text could complete
+        self._word: list[str] = []  # a bare word that more text could go on with
         self._comma = ""  # a comma with its space, told of when something follows it
         self._key = False  # a name may come
         self._out: list[str] = []
@@ -52,13 +54,21 @@ class Literal:
 
         ``last``: nothing follows the piece.
         """
-        text = self._held + piece
-        at, held = 0, len(self._held)
+        if self._word and not last and _DELIMITER.search(piece) is None:
+            self._word.append(piece)
+            return "", len(piece)
+        before = "".join(self._word) or self._held
+        text = before + piece
+        at, held = 0, len(before)
         self._held = ""
+        self._word.clear()
         while at < len(text) and not (self.ended or self.broken):
             step = self._string(text, at, last) if self.inside else self._token(text, at, last)
             if step is None:
-                self._held = text[at:]
+                if self.inside:
+                    self._held = text[at:]
+                else:
+                    self._word.append(text[at:])
                 at = len(text)
             else:
                 at = step

@@ -17,8 +17,11 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
+import regex
+
 from punchcard.chat import Call, Delta, PartialCall, Reply
 from punchcard.formats.arguments import (
+    QUOTED,
     Tell,
     decode_json,
     read_members,
@@ -30,6 +33,7 @@ from punchcard.formats.base import NAME, Json, ToolFormat
 from punchcard.formats.grammar import Begun
 from punchcard.formats.patterns import GROUPS, NEVER, any_of, patterns_of
 from punchcard.formats.source import Source, Wait, compiled
+from punchcard.formats.values import bare_value
 from punchcard.tools import Tool
 
 Reading: TypeAlias = Generator[Wait, None, Any]
@@ -211,6 +215,10 @@ class OutputParser:
             source.read_past(found)
             if not (yield from self._call(found)):
                 if self._kept_as_text():
+                    if self._retries == 0:
+                        self._say("text", source.recall())
+                        return True
+                    self._retries -= 1
                     source.restore()
                     break
                 source.recall()
@@ -290,7 +298,7 @@ class OutputParser:
         if (yield from source.accept(_OPEN)) is None:
             return None
         while (found := (yield from source.accept(_KEY))) is not None:
-            key = _unquoted(found["key"])
+            key = _unquoted(found["value"])
             if keys == ("", "") and depth == 0:
                 name = key
                 self._begin(index, name, None)
@@ -374,20 +382,19 @@ def _characters(text: str) -> str:
 
 
 #: Calls that turn out to be none and are looked through for others once more. Each costs what it is long.
-_MOST_RETRIES = 16
+_MOST_RETRIES = 8
 _NAMES = frozenset(("name", "tool_name"))
 _ARGUMENTS = frozenset(("arguments", "parameters", "args"))
 _IDS = frozenset(("id", "tool_call_id", "call_id"))
 _OPEN, _CLOSE = compiled(r"\s*\{"), compiled(r"\s*\}")
-_KEY = compiled(r'\s*(?P<key>"(?:[^"\\]|\\.)*+")\s*:\s*')
+_KEY = compiled(rf"{QUOTED}\s*:\s*", regex.DOTALL)
 _CLOSE_LIST = compiled(r"\s*\]")
 _COMMA = compiled(r"\s*,")
 _QUOTE = compiled(r'\s*"')
 
 
 def _unquoted(quoted: str) -> str:
-    value = strict_json(quoted)
-    return value if isinstance(value, str) else quoted[1:-1]
+    return str(strict_json(bare_value(quoted)))
 
 
 def _text(written: str | None) -> str | None:

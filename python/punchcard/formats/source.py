@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import regex
@@ -14,6 +15,7 @@ MOST_SPACE = 128
 _SPACES = re.compile(r"(\\s|\[\\s[^\]]*\])\*\+?")
 
 
+@lru_cache(maxsize=1024)
 def compiled(pattern: str, flags: int = 0) -> Any:
     """A pattern in which each run of white space is bounded, and is not tried again in parts."""
     return regex.compile(_SPACES.sub(rf"\1{{0,{MOST_SPACE}}}+", pattern), flags)

@@ -43,7 +43,7 @@ FORMATS = (
     ),
     ToolFormat(
         name="cohere_cofl",
-        models=("Cohere Command, fifth generation",),
+        models=("Cohere Command, fifth generation (cmd5)",),
         section_begin="<cofl:tool_calls>",
         begin=f'<cofl:tool_call id="{INDEX0}" name="',
         between='">',
