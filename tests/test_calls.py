@@ -1,4 +1,4 @@
-"""Calls come out right in all formats: the writer, the grammar, and the reader, whole and cut, mean the same by a text."""
+"""Calls come out right in all formats: writer, grammar and reader, whole and cut, mean the same by a text."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_arguments_are_always_an_object(name: str) -> None:
                 accepted = all(map(matcher.accept_token, written.replace("{}", other).encode()))
                 assert not (accepted and matcher.is_accepting()), other
     for parameters in ({"type": "array"}, {"type": "null"}, {"const": 5}, {"anyOf": [{"type": "string"}]}):
-        with pytest.raises(ToolError, match="of set_it are .* always an object") as caught:
+        with pytest.raises(ToolError, match=r"of set_it are .* always an object") as caught:
             speech.matcher([Tool(name="set_it", description="", parameters=parameters)])
         assert caught.value.fields["tool"] == "set_it"
 
@@ -327,7 +327,8 @@ def test_a_result_says_which_tool_it_is_from(name: str) -> None:
 def test_a_template_is_given_names_and_order_too() -> None:
     template = (
         "{% for m in messages %}{{ m.role }}:{{ m.get('name', '') }}:{{ m.content }}"
-        "{% for c in m.tool_calls or [] %}{{ c.function.name }}={{ c.function.arguments | tojson }}{% endfor %}|{% endfor %}"
+        "{% for c in m.tool_calls or [] %}{{ c.function.name }}={{ c.function.arguments | tojson }}{% endfor %}"
+        "|{% endfor %}"
     )
     messages = [{"role": "user", "content": "hi"}, asked("A", "B"), result("rB", "B"), result("rA", "A")]
     prompt = render_prompt(FORMATS["qwen_json"], template, messages, [])
@@ -385,7 +386,8 @@ DRIFT: list[tuple[str, str, dict[str, Any]]] = [
     ("seed_oss", "<seed:tool_call>\n<function=f>\n<parameter=a>x</parameter>\n</seed:tool_call>", {"a": "x"}),
     (
         "minimax_m2",
-        '<minimax:tool_call>\n<invoke name="f">\n<parameter name="a">x<parameter name="b">3</parameter>\n</invoke>\n</minimax:tool_call>',
+        '<minimax:tool_call>\n<invoke name="f">\n<parameter name="a">x<parameter name="b">3</parameter>\n'
+        "</invoke>\n</minimax:tool_call>",
         {"a": "x", "b": 3},
     ),
     # JSON that is Python, or has line breaks.

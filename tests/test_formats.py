@@ -599,6 +599,37 @@ def test_detection() -> None:
     assert detect_format(None, "unheard-of").name == "qwen_json"
 
 
+#: Models that take several formats, by their prompt.
+BY_PROMPT = {"Llama-4 (JSON mode)", "Phi-4-mini (vLLM's template)", "Llama-3.1 with a custom prompt"}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_name_of_a_model_tells_its_format(name: str) -> None:
+    for model in FORMATS[name].models:
+        if model not in BY_PROMPT:
+            plain = model.split(" (frame")[0]
+            spellings = (plain, plain.upper(), f"someone/{plain}")
+            assert {detect_format(None, spelled).name for spelled in spellings} == {name}
+
+
+def test_names_of_models_in_the_wild() -> None:
+    for model, name in [
+        ("deepseek-ai/DeepSeek-V3.2-Exp", "deepseek_v3_1"),
+        ("deepseek-ai/DeepSeek-V3.2", "deepseek_v3_2"),
+        ("deepseek-ai/DeepSeek-V4.1-Flash", "deepseek_v4_1"),
+        ("LiquidAI/LFM2.5-1.2B-Instruct", "lfm2"),
+        ("MiniMaxAI/MiniMax-M2.5", "minimax_m2"),
+        ("meetkai/functionary-small-v3.2", "functionary_v3_2"),
+        ("mistralai/Magistral-Small-2506", "mistral_v11"),
+        ("mistralai/Magistral-Small-2507", "mistral_v13_v15"),
+        ("stepfun-ai/Step-3.5-Flash", "qwen_tagged"),
+        ("DeepHermes-3-Llama-3-8B", "hermes"),
+        ("string-theory-7b", "qwen_json"),
+        ("amused-7b", "qwen_json"),
+    ]:
+        assert detect_format(None, model).name == name, model
+
+
 def test_unknown_formats_are_refused() -> None:
     assert get_format("harmony") is FORMATS["harmony"]
     with pytest.raises(PunchcardError, match="Did you mean qwen_json"):

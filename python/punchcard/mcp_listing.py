@@ -32,7 +32,7 @@ class Listing:
         result = getattr(getattr(message, "message", None), "result", None)
         tools = result.get("tools") if isinstance(result, dict) else None
         if isinstance(tools, list):
-            result["tools"] = [made for tool in tools if (made := self._tool(tool)) is not None]
+            tools[:] = [made for tool in tools if (made := self._tool(tool)) is not None]
 
     def _tool(self, tool: Any) -> dict[str, Any] | None:
         """One tool as the protocol wants it, or None if it cannot be."""

@@ -7,6 +7,7 @@ text is malformed, or ended too early.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import regex
@@ -61,13 +62,13 @@ class MemberPatterns:
 
     def __init__(self, style: Style, loose: Callable[..., str], end: str) -> None:
         self.style = style
-        self._loose = loose
         head, typed, rest = "".join(part.strip() for part in style.after).partition("{type}")
         kind = r"(?P<type>[A-Za-z]*)" + loose(rest, tight=True) if typed else ""
         between = r"\s*".join(loose(part, tight=True) for part in ([head] if typed else style.after))
         # One line break in front of a value may be its frame.
         self.line_break = _LINE_BREAK if style.after[-1].endswith("\n") or style.value_breaks else NEVER
         self._between = between + kind
+        self._before = loose(style.before, tight=True)
         self.head = compiled(rf"\s*{self._head(_ANY_KEY)}")
         # A reader that is not sure of the frame takes one of two tags behind a key for both.
         tags = _TAGS.fullmatch("".join(part.strip() for part in style.after))
@@ -84,11 +85,12 @@ class MemberPatterns:
         self.item = compiled(r"\s*" + loose(items.before, tight=True)) if items and items.before else None
         self.item_end = compiled(loose(items.after, tight=True)) if items and items.after else None
         self._tail = style.close
+        self._tails = lru_cache(maxsize=64)(lambda key: compiled(self._breaks + loose(self._tail_of(key), tight=True)))
         self._end = loose(end, tight=True) if end.strip() else ""
 
     def tail(self, key: str) -> Any:
         """What ends the value of this key."""
-        return compiled(self._breaks + self._loose(self._tail.replace("{key}", key), tight=True))
+        return self._tails(key if "{key}" in self._tail else "")
 
     def ends(self, tail: Any, keys: Iterable[str]) -> Any:
         """What a value ends at: its tail; where that is missing, a member with one of these keys, or the call's end."""
@@ -97,12 +99,15 @@ class MemberPatterns:
         ends = [r"\n?" + self._end] if self._end else []
         return compiled("|".join([f"(?:{tail.pattern})", *heads, *ends]))
 
+    def _tail_of(self, key: str) -> str:
+        return self._tail.replace("{key}", key)
+
     @property
     def _breaks(self) -> str:
         return r"\n?" if self._tail.startswith("\n") or self.style.value_breaks else ""
 
     def _head(self, key: str, between: str | None = None) -> str:
-        return self._loose(self.style.before, tight=True) + key + (self._between if between is None else between)
+        return self._before + key + (self._between if between is None else between)
 
 
 def read_members(
