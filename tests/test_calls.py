@@ -353,6 +353,10 @@ DRIFT: list[tuple[str, str, dict[str, Any]]] = [
     ("lfm2", "<|tool_call_start|>\n[ f( a = 'x' ) ]\n<|tool_call_end|>", {"a": "x"}),
     ("pythonic", "[f(a='\\x41\\u0042', b=\"\\ud83d\\ude00\")]", {"a": "AB", "b": "😀"}),
     ("olmo3", '<function_calls>\nf(a="x\ty")\n</function_calls>', {"a": "x\ty"}),
+    ("lfm2", "<|tool_call_start|>[f(a='it's fine', b=True)]<|tool_call_end|>", {"a": "it's fine", "b": True}),
+    ("lfm2", "<|tool_call_start|>[f(a=r'C:\\new')]<|tool_call_end|>", {"a": "C:\\new"}),
+    ("lfm2", '<|tool_call_start|>[f(a="""x\ny""")]<|tool_call_end|>', {"a": "x\ny"}),
+    ("lfm2", "<|tool_call_start|>f(a='x')<|tool_call_end|>", {"a": "x"}),
     # JSON among values without quotes.
     (
         "gemma4",
@@ -390,7 +394,18 @@ DRIFT: list[tuple[str, str, dict[str, Any]]] = [
         "</invoke>\n</minimax:tool_call>",
         {"a": "x", "b": 3},
     ),
+    (
+        "deepseek_v3_2",
+        '<｜DSML｜function_calls>\n<｜DSML｜invoke name="f">\n<｜DSML｜parameter name="b">7</｜DSML｜parameter>\n'
+        "</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+        {"b": 7},
+    ),
     # JSON that is Python, or has line breaks.
+    (
+        "qwen_json",
+        '<tool_call>{"name": "f", "arguments": "{\'a\': \'x\', \'b\': True}"}</tool_call>',
+        {"a": "x", "b": True},
+    ),
     ("qwen_json", '<tool_call>\n{"name": "f", "arguments": {"a": "x\ny"}}\n</tool_call>', {"a": "x\ny"}),
     (
         "qwen_json",
@@ -404,6 +419,8 @@ DRIFT: list[tuple[str, str, dict[str, Any]]] = [
     ("qwen_json", '<tool_call>\n{"name": "f", "arguments": {"a": "x"}}</tool_call></tool_call>', {"a": "x"}),
     ("mistral_v11", '[TOOL_CALLS]f[CALL_ID]aB3dE5gH7[ARGS]{"a": "x\ny", "b": True}', {"a": "x\ny", "b": True}),
     # Headers and ids that are not as they were trained.
+    ("harmony", '<|channel|>commentary to=functions.f <|constrain|> json <|message|>{"a": "x"}<|call|>', {"a": "x"}),
+    ("gemma4", '<|tool_call> call:f {a: <|"|>hello<|"|>, b: true}<tool_call|>', {"a": "hello", "b": True}),
     ("harmony", '<|channel|>commentary to=functions.f code<|message|>{"a": "x"}<|call|>', {"a": "x"}),
     ("harmony", '<|channel|>commentary to=functions.f <|constrain|>code<|message|>{"a": "x"}<|call|>', {"a": "x"}),
     ("harmony", '<|channel|>analysis to=functions.f code<|message|>{"a": "x"}<|call|>', {"a": "x"}),

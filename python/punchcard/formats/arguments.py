@@ -73,6 +73,9 @@ class MemberPatterns:
         # A reader that is not sure of the frame takes one of two tags behind a key for both.
         tags = _TAGS.fullmatch("".join(part.strip() for part in style.after))
         self.short_head = self.head
+        if typed and head.startswith('"') and rest.startswith('"'):  # or the type is missing
+            untyped = '"' + loose(rest[1:], tight=True)
+            self.short_head = compiled(rf"\s*{self._head(_ANY_KEY, f'(?:{self._between}|{untyped})')}")
         if tags:
             first, second = (loose(tag, tight=True) for tag in tags.groups())
             other = rf"[^\s<{second[:1]}]|<[^{regex.escape(tags[2][1])}]"  # what the second one does not begin with
@@ -252,6 +255,7 @@ def read_pythonic(source: Source, tell: Tell, ends: Sequence[Any]) -> Reading:
 # More than Python takes for a name: schemas have keys like "user-id".
 _KEYWORD = compiled(r"\s*(?P<key>(?!\s)[^=,()\[\]{}\"'\n\ud800-\udfff]{1,256}?)\s*=\s*")
 _COMMA = compiled(r"\s*,")
+_FOLLOWS = compiled(r"\s*(\S)")
 _PYTHON_STRUCTURE = compiled(r"[\"'{}\[\](),\\]")
 
 
@@ -269,9 +273,15 @@ def _python_value(source: Source) -> Reading:
                 continue
             assert found is not None
             character, at = found[0], found.end()
-            if quote:
+            if quote and character == quote:
+                # A quote that nothing follows which could follow a string is part of the string.
+                follows = _FOLLOWS.match(rest, at)
+                if follows is None and not source.closed:
+                    pieces.append(source.read(at - 1))
+                    break
+                quote = "" if follows is None or follows[1] in ",)]}:" else quote
+            elif quote:
                 escaped = character == "\\"
-                quote = "" if character == quote else quote
             elif character in "\"'":
                 quote = character
             elif character in "{[(":
@@ -281,7 +291,8 @@ def _python_value(source: Source) -> Reading:
             elif character in "}])," and depth == 0:
                 pieces.append(source.read(at - 1))
                 return "".join(pieces)
-        pieces.append(source.read(len(rest)))
+        else:
+            pieces.append(source.read(len(rest)))
         if source.closed or depth > MAX_DEPTH:
             return None
         yield Wait()

@@ -31,6 +31,7 @@ from punchcard.formats.arguments import (
 )
 from punchcard.formats.base import NAME, Json, ToolFormat
 from punchcard.formats.grammar import Begun
+from punchcard.formats.literals import as_json
 from punchcard.formats.patterns import GROUPS, NEVER, any_of, patterns_of
 from punchcard.formats.source import Source, Wait, compiled
 from punchcard.formats.values import bare_value
@@ -327,8 +328,9 @@ class OutputParser:
             if (yield from source.accept(_CLOSE)) is None and said is None:
                 return None
         if name is not None and said is None and early is not None:
-            said = early if early.startswith("{") else _text(early)
-            if said is not None and strict_json(said) is not None:
+            made = as_json(early if early.startswith("{") else _text(early) or "")
+            said = made and made[0]
+            if said is not None:
                 self._begin(index, name, identity)
                 self._teller(index)(said)
         return None if name is None else self._made(name, said, identity)
@@ -338,10 +340,11 @@ class OutputParser:
         if (yield from self._source.match(_QUOTE)) is None:
             return (yield from decode_json(self._source, tell))
         value = yield from decode_json(self._source, None, any_value=True)
-        said = _text(value)
-        if said is not None:
-            tell(said)
-        return said
+        made = as_json(_text(value) or "")
+        if made is None:
+            return None
+        tell(made[0])
+        return made[0]
 
     def _begin(self, index: int, name: str, identity: str | None) -> None:
         self._open = PartialCall(name)

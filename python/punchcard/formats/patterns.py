@@ -116,16 +116,20 @@ class FormatPatterns:
     def _spell(self, part: str, groups: bool, tight: bool) -> str:
         pattern = ""
         for before, character in zip(" " + part, part, strict=False):
-            pattern += r"\s*" if self._is_between(before, character) else ""
+            pattern += r"\s*" if self._is_between(before, character, tight=tight) else ""
             pattern += self._one(character, groups, tight)
         return pattern
 
-    def _is_between(self, before: str, after: str) -> bool:
+    def _is_between(self, before: str, after: str, *, tight: bool) -> bool:
         """Whether these two stand on both sides of where there is no text: between two tags, or a tag and a bracket."""
         if before + after in self._inside:
             return False
         ends, begins = _is_end(before), _is_beginning(after)
-        return (ends and begins) or (ends and after in "[{") or (before in _CLOSED and begins)
+        if (ends and begins) or (ends and after in "[{") or (before in _CLOSED and begins):
+            return True
+        # Behind a mark that tells a call from text there is no text at all.
+        words = (ends and after.isalnum()) or (before.isalnum() and begins)
+        return words and not tight and self._form.trigger == "marker"
 
     def _one(self, character: str, groups: bool, tight: bool) -> str:
         if character in PLACEHOLDERS:
@@ -172,7 +176,11 @@ class FormatPatterns:
         lead = ""
         if first and trained and form.section_begin.strip():
             # Some leave the frame of all calls out, if each has a mark of its own.
-            lead = f"(?:{self.loose(form.section_begin)}){'?' if begin.strip() else ''}"
+            # And some the bracket of the list, behind a mark.
+            mark = form.section_begin.strip().removesuffix("[")
+            bracket = r"\s*\[?" if mark and mark != form.section_begin.strip() else ""
+            section = self.loose(mark) + bracket if bracket else self.loose(form.section_begin)
+            lead = f"(?:{section}){'?' if begin.strip() else ''}"
         elif not first:
             lead = rf"\s*(?:{self.loose(form.separator)})?"
         behind = self.loose(between, groups=trained) if between.strip() else ""
@@ -196,7 +204,10 @@ class FormatPatterns:
     def _section_end(self) -> Any:
         form = self._form
         if not form.is_object:
-            return compiled(r"\s*" + self.loose(form.section_end)) if form.section_end.strip() else NEVER
+            mark = form.section_end.strip().removeprefix("]")
+            bracket = r"\]?\s*" if mark and mark != form.section_end.strip() else ""
+            end = bracket + self.loose(mark) if bracket else self.loose(form.section_end)
+            return compiled(r"\s*" + end) if form.section_end.strip() else NEVER
         tail = _behind_object(form.section_end)
         return compiled(rf"\s*(?:\]\s*)?{self.loose(tail)}" if tail else r"\s*\]")
 

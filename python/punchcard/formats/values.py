@@ -19,6 +19,7 @@ _JSON_WORDS = ("true", "false", "null")
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 _LOOSE_NUMBER = re.compile(r"([-+]?)(0[xX][0-9A-Fa-f_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9][0-9_]*)")
 _LOOSE_DECIMAL = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_QUOTED = re.compile(r"([rRbBuUfF]{0,2})(\'\'\'|\"\"\"|\'|\")(.*)\2", re.DOTALL)
 #: Characters of a number in another spelling than JSON's.
 _MOST_LOOSE = 1_000
 
@@ -45,7 +46,19 @@ def bare_value(written: str, kinds: frozenset[str] = frozenset()) -> str:
         return number
     if "array" in kinds and "," in written and (made := as_json(f"[{written}]")) is not None:
         return made[0]
+    if (found := _QUOTED.fullmatch(written)) is not None and (quoted := _quoted(*found.groups())) is not None:
+        return quoted
     return write_json(written)
+
+
+def _quoted(prefix: str, quotes: str, inside: str) -> str | None:
+    """The JSON text of a string of Python that is raw, in three quotes, or has its own quote inside."""
+    if "r" in prefix.lower():
+        return write_json(inside)
+    quote = quotes[0]
+    escaped = re.sub(rf"(\\.)|{quote}", lambda found: found[1] or f"\\{quote}", inside, flags=re.DOTALL)
+    made = as_json(quote + escaped + quote)
+    return None if made is None else made[0]
 
 
 def _text_or_value(style: Style, written: str, schema: Any, root: Any, kinds: frozenset[str]) -> str:
