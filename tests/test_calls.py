@@ -197,7 +197,7 @@ def test_arguments_are_always_an_object(name: str) -> None:
                 accepted = all(map(matcher.accept_token, written.replace("{}", other).encode()))
                 assert not (accepted and matcher.is_accepting()), other
     for parameters in ({"type": "array"}, {"type": "null"}, {"const": 5}, {"anyOf": [{"type": "string"}]}):
-        with pytest.raises(ToolError, match=r"of set_it are .* always an object") as caught:
+        with pytest.raises(ToolError, match=r"of set_it admit .* always an object") as caught:
             speech.matcher([Tool(name="set_it", description="", parameters=parameters)])
         assert caught.value.fields["tool"] == "set_it"
 

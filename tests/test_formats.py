@@ -493,6 +493,19 @@ def test_a_call_that_ends_before_its_end_is_text() -> None:
     assert {delta.kind for delta in deltas} == {"text"}
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_answer_that_is_cut_off_behind_a_mark_says_nothing_of_it(name: str) -> None:
+    form, example = FORMATS[name], EXAMPLES[name]
+    speech, start = Speech(form, marked=True), begun(FORMATS[name], EXAMPLES[name]["prefill"])
+    pieces = list(speech.pieces(example["output"]))
+    for count in [at for at in range(1, len(pieces)) if pieces[at - 1][1]]:
+        parser = OutputParser(form, TOOLS, tokens=speech.tokens, constrained=True, **start)
+        deltas = [delta for piece, special in pieces[:count] for delta in parser.feed(piece, special=special)]
+        deltas += parser.finish("length")
+        assert example["text"].startswith(parser.reply.text.strip()), pieces[:count]
+        assert "".join(delta.text for delta in deltas if delta.kind == "text") == parser.reply.text
+
+
 @pytest.mark.parametrize("constrained", [False, True])
 @pytest.mark.parametrize("name", FORMATS)
 def test_an_answer_that_is_cut_off_anywhere_says_nothing_of_the_frame_of_its_calls(

@@ -59,9 +59,9 @@ def object_schema(name: str, schema: JsonSchema | bool) -> dict[str, Any]:
         raise blamed(name, error) from error
     kinds = schema_kinds(schema, schema)
     if "object" not in kinds:
-        declared = " or ".join(sorted(kinds)) or "nothing"
+        declared = ", ".join(sorted(kinds)) or "nothing"
         raise ToolError(
-            f"The arguments of {name} are {declared}, but arguments are always an object",
+            f"The parameters of {name} admit {declared} only, but arguments are always an object",
             hint='Give a schema with "type": "object"',
             tool=name,
         )

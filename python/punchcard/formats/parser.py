@@ -111,7 +111,7 @@ class OutputParser:
     def _drop_mark(self) -> None:
         """Forgets the beginning of a mark that the answer was cut off in: it is no text."""
         held = self._source.rest
-        if self._may_call and (self._reply.calls or len(held.strip()) > 1):
+        if self._may_call and (self._reply.calls or len(self._source.decoded(held.strip())) > 1):
             self._source.read(len(held))
 
     def _resume(self) -> None:
