@@ -75,6 +75,7 @@ class OutputParser:
         self._deltas: list[Delta] = []
         self._space: list[str] = []  # read, and perhaps no more than a frame
         self._open: PartialCall | None = None
+        self._pieces: list[str] = []  # of its arguments
         self._unsure: list[Delta] = []  # of a call that may turn out to be none
         self._name: str | None = None  # of a call whose arguments have not begun
         self._retries = _MOST_RETRIES
@@ -270,6 +271,8 @@ class OutputParser:
             self._source.read(len(self._source.rest))
         elif not (self._constrained and begun is not None):
             return True
+        if begun is not None:
+            begun.arguments = "".join(self._pieces)
         self._reply.partial = begun
         self._deltas += unsure
         return False
@@ -348,6 +351,7 @@ class OutputParser:
 
     def _begin(self, index: int, name: str, identity: str | None) -> None:
         self._open = PartialCall(name)
+        self._pieces = []
         self._told_of_call.append(Delta("call", name, index, identity))
 
     @property
@@ -357,8 +361,7 @@ class OutputParser:
 
     def _teller(self, index: int) -> Tell:
         def tell(piece: str) -> None:
-            assert self._open is not None
-            self._open.arguments += piece
+            self._pieces.append(piece)
             self._told_of_call.append(Delta("arguments", piece, index))
 
         return tell
