@@ -43,10 +43,18 @@ CALL   = begin  NAME  between  ARGUMENTS  end
 - **Arguments** are under the tool's JSON Schema in full where they are JSON. In the other styles strings stand raw
   (what closes them cannot occur in them), and a schema that says something of an object or an array as a whole that the
   style cannot express is refused, by keyword; so are names that the style could not tell from what follows.
+  Arguments are always an object: a schema that admits none is refused, by the name of the tool.
+- **Texts and other values**: where a text stands raw and the schema admits other values too, only what the family
+  would write of another value is that value, and the schema must admit it: `5` and `[1, "x"]`, but not `0x5`, `5e0`,
+  `1_000` or `5 # five`. Numbers keep their spelling in streamed arguments, however long they are.
 - **Trained bytes out, anything in**: the grammar lets through what the family was trained to write, to the byte; the
   parser also takes drift: other white space, other orders and names of members, lists and single objects alike, a fence
   around the bare object, arguments as a JSON text in a string, Python's words, missing ends, and the variants noted
-  below. What looks like a call and is none stays text.
+  below. What looks like a call and is none stays text, and is not told of as a call: without a grammar a call is
+  streamed when it is complete, under a grammar while it is written. An answer whose tokens ran out in a call has it as
+  far as it came (`Reply.partial`, `finish_reason: "length"`), and nothing of it in its text.
+- **Results** stand in the order of their calls, whatever order they come in, and have the name of the tool: a result is
+  matched to its call by its id, then by its name, then by its place.
 - **Confidence** is how sure the facts are. The entries of high confidence were compared with what the chat templates of
   the models print; what is unsure is said.
 

@@ -159,6 +159,25 @@ def test_what_has_been_done_is_not_done_again() -> None:
     stubborn = Agent([count], FakeModel(speaker(block("count", step=1))))
     result = stubborn.run("Count", max_steps=5)
     assert calls == [1] and result["steps"] == 2
+    # What came of it is told again, so that each call has its result, and no call in the conversation is without.
+    entry = {"name": "count", "arguments": {"step": 1}, "result": 1}
+    assert result["results"] == [entry, {**entry, "repeated": True}]
+    assert [call["name"] for call in result["function_calls"]] == ["count", "count"]
+    assert [message["role"] for message in stubborn.messages[1:]] == ["assistant", "tool"] * 2
+
+
+def test_a_call_that_an_answer_repeats_is_done_again() -> None:
+    rolled = []
+
+    @tool
+    def roll() -> int:
+        """Roll a die."""
+        rolled.append(len(rolled))
+        return len(rolled)
+
+    result = Agent([roll], FakeModel(speaker("\n".join([block("roll")] * 3), "Done."))).run("Roll three times")
+    assert [entry["result"] for entry in result["results"]] == [1, 2, 3] and len(result["function_calls"]) == 3
+    assert result["text"] == "Done."
 
 
 def test_max_steps_limits_the_turns() -> None:

@@ -475,8 +475,56 @@ def test_drift_is_read(name: str, output: str, text: str, calls: list[tuple[str,
 
 
 def test_an_answer_that_is_cut_off_keeps_what_it_had_begun() -> None:
-    reply, _ = read(FORMATS["qwen_json"], [('<tool_call>\n{"name": "set_lights", "arguments": {"room": "d', False)])
-    assert reply.partial == PartialCall("set_lights", '{"room": "d') and reply.calls == []
+    said = '<tool_call>\n{"name": "set_lights", "arguments": {"room": "d'
+    for constrained in (False, True):
+        parser = OutputParser(FORMATS["qwen_json"], TOOLS, constrained=constrained)
+        deltas = parser.feed(said) + parser.finish("length")
+        reply = parser.reply
+        assert reply.partial == PartialCall("set_lights", '{"room": "d') and reply.calls == []
+        assert (reply.text, reply.finish) == ("", "length")
+        assert [(d.kind, d.text) for d in deltas if d.kind == "call"] == [("call", "set_lights")]
+        assert "".join(d.text for d in deltas if d.kind == "arguments") == '{"room": "d'
+
+
+def test_a_call_that_ends_before_its_end_is_text() -> None:
+    said = '<tool_call>\n{"name": "set_lights", "arguments": {"room": "d'
+    reply, deltas = read(FORMATS["qwen_json"], [(said, False)])
+    assert (reply.text, reply.calls, reply.partial, reply.finish) == (said, [], None, "stop")
+    assert {delta.kind for delta in deltas} == {"text"}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_answer_that_is_cut_off_behind_a_mark_says_nothing_of_it(name: str) -> None:
+    form, example = FORMATS[name], EXAMPLES[name]
+    speech, start = Speech(form, marked=True), begun(FORMATS[name], EXAMPLES[name]["prefill"])
+    pieces = list(speech.pieces(example["output"]))
+    for count in [at for at in range(1, len(pieces)) if pieces[at - 1][1]]:
+        parser = OutputParser(form, TOOLS, tokens=speech.tokens, constrained=True, **start)
+        deltas = [delta for piece, special in pieces[:count] for delta in parser.feed(piece, special=special)]
+        deltas += parser.finish("length")
+        assert example["text"].startswith(parser.reply.text.strip()), pieces[:count]
+        assert "".join(delta.text for delta in deltas if delta.kind == "text") == parser.reply.text
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_answer_that_is_cut_off_anywhere_says_nothing_of_the_frame_of_its_calls(
+    name: str, constrained: bool
+) -> None:
+    form, example = FORMATS[name], EXAMPLES[name]
+    start = begun(form, example["prefill"])
+    for at in range(len(example["output"])):
+        parser = OutputParser(form, TOOLS, constrained=constrained, **start)
+        deltas = parser.feed(example["output"][:at]) + parser.finish("length")
+        reply = parser.reply
+        # One character more may be the beginning of a mark, or text.
+        assert example["text"].startswith(reply.text.strip()[:-1].strip()), at
+        assert "".join(delta.text for delta in deltas if delta.kind == "text") == reply.text
+        begun_calls = [delta.text for delta in deltas if delta.kind == "call"]
+        expected = [call["name"] for call in example["calls"]]
+        assert begun_calls == expected[: len(begun_calls)]
+        assert len(begun_calls) == len(reply.calls) + (reply.partial is not None)
+        assert [call.to_dict() for call in reply.calls] == example["calls"][: len(reply.calls)]
 
 
 def test_marks_that_are_tokens_are_prose_where_they_are_spelled() -> None:
@@ -562,6 +610,37 @@ def test_detection() -> None:
     assert detect_format("[TOOL_CALLS] [AVAILABLE_TOOLS] [ARGS]").name == "mistral_v13_v15"
     assert detect_format("[TOOL_CALLS] [AVAILABLE_TOOLS] [ARGS] [CALL_ID]").name == "mistral_v11"
     assert detect_format(None, "unheard-of").name == "qwen_json"
+
+
+#: Models that take several formats, by their prompt.
+BY_PROMPT = {"Llama-4 (JSON mode)", "Phi-4-mini (vLLM's template)", "Llama-3.1 with a custom prompt"}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_name_of_a_model_tells_its_format(name: str) -> None:
+    for model in FORMATS[name].models:
+        if model not in BY_PROMPT:
+            plain = model.split(" (frame")[0]
+            spellings = (plain, plain.upper(), f"someone/{plain}")
+            assert {detect_format(None, spelled).name for spelled in spellings} == {name}
+
+
+def test_names_of_models_in_the_wild() -> None:
+    for model, name in [
+        ("deepseek-ai/DeepSeek-V3.2-Exp", "deepseek_v3_1"),
+        ("deepseek-ai/DeepSeek-V3.2", "deepseek_v3_2"),
+        ("deepseek-ai/DeepSeek-V4.1-Flash", "deepseek_v4_1"),
+        ("LiquidAI/LFM2.5-1.2B-Instruct", "lfm2"),
+        ("MiniMaxAI/MiniMax-M2.5", "minimax_m2"),
+        ("meetkai/functionary-small-v3.2", "functionary_v3_2"),
+        ("mistralai/Magistral-Small-2506", "mistral_v11"),
+        ("mistralai/Magistral-Small-2507", "mistral_v13_v15"),
+        ("stepfun-ai/Step-3.5-Flash", "qwen_tagged"),
+        ("DeepHermes-3-Llama-3-8B", "hermes"),
+        ("string-theory-7b", "qwen_json"),
+        ("amused-7b", "qwen_json"),
+    ]:
+        assert detect_format(None, model).name == name, model
 
 
 def test_unknown_formats_are_refused() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from test_formats import NOTHING, WRITER, Speech, described, joined, letters, read
+from test_formats import NOTHING, WRITER, Speech, described, joined, letters, read, told
 
 from punchcard import GrammarMatcher
 from punchcard.chat import Reply
@@ -132,8 +132,10 @@ def checked(speech: Speech, tokens: list[int], tools: list[Tool], **start: Any) 
     spelled = [speech.info.tokens[token] for token in tokens]
     marked = [token >= 256 for token in tokens]
     pieces = joined([(p.decode() if m else p.decode("latin-1"), m) for p, m in zip(spelled, marked, strict=True)])
-    reply, _ = read(speech.form, pieces, tools, tokens=speech.tokens, **start)
-    assert read(speech.form, letters(pieces), tools, tokens=speech.tokens, **start)[0] == reply, pieces
+    reply, deltas = read(speech.form, pieces, tools, tokens=speech.tokens, constrained=True, **start)
+    assert [call.to_dict() for call in reply.calls] == told(deltas), pieces
+    again, _ = read(speech.form, letters(pieces), tools, tokens=speech.tokens, constrained=True, **start)
+    assert again == reply, pieces
     assert reply.partial is None, pieces
     schemas = {tool.name: tool.parameters for tool in tools}
     for call in reply.calls:

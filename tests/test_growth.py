@@ -147,6 +147,13 @@ def test_too_many_triggers_are_refused(make: Callable[[int], dict[str, Any]]) ->
     assert "in common" in (caught.value.hint or "")
 
 
+def test_triggers_that_are_too_long_are_refused() -> None:
+    triggers = [f"<{index}{'x' * 20_000}" for index in range(60)]
+    tags = [tag(f"{trigger}>", {"const": 1}) for trigger in triggers]
+    with pytest.raises(LimitError, match="max_trigger_characters"):
+        Grammar.from_structural_tag({"format": {"type": "triggered_tags", "triggers": triggers, "tags": tags}})
+
+
 def test_many_tags_are_followed_together() -> None:
     forms = [
         {

@@ -25,6 +25,42 @@ pytest.importorskip("mcp", reason="mcp is not installed")
 SERVER = str(Path(__file__).parent / "mcp_server.py")
 
 
+RAW = str(Path(__file__).parent / "raw_mcp_server.py")
+GOOD = {"name": "good", "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}, "required": None}}
+
+
+@pytest.mark.parametrize(
+    ("odd", "used"),
+    [
+        ({"inputSchema": {}}, True),
+        ({"inputSchema": {"properties": {}}}, True),
+        ({}, True),
+        ({"inputSchema": None}, True),
+        ({"inputSchema": {"type": None}}, True),
+        ({"inputSchema": {"type": ["object", "null"]}}, True),
+        ({"inputSchema": {"type": "array"}}, False),
+        ({"inputSchema": []}, False),
+        ({"inputSchema": {"type": "object"}, "description": 5}, False),
+    ],
+)
+def test_a_tool_that_is_described_wrongly_takes_no_other_along(odd: dict[str, Any], used: bool) -> None:
+    source = MCPTools.stdio(sys.executable, [RAW, json.dumps([{"name": "odd", **odd}, GOOD])])
+    answer = '<tool_call>\n{"name": "good", "arguments": {"a": "x"}}\n</tool_call>'
+    with pytest.warns(UserWarning, match="The tool odd of"), source as tools:
+        assert [tool.name for tool in tools] == (["odd", "good"] if used else ["good"])
+        assert ("odd" in tools.left_out) == (not used)
+        for tool in tools:
+            assert tool.call({}) == tool.name
+        run = Agent([*tools], FakeModel(speaker(answer, "Done."))).run("Do")
+        assert run["results"][0]["result"] == "good"
+
+
+def test_a_tool_whose_schema_is_malformed_is_left_out() -> None:
+    listed = [{"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"type": "strng"}}}}, GOOD]
+    with MCPTools.stdio(sys.executable, [RAW, json.dumps(listed)]) as tools:
+        assert [tool.name for tool in tools] == ["good"] and "/properties/a/type" in tools.left_out["odd"]
+
+
 @pytest.fixture(scope="module")
 def house() -> Iterator[MCPTools]:
     with MCPTools.stdio(sys.executable, [SERVER]) as tools:

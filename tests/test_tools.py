@@ -163,7 +163,7 @@ def test_name_and_description_can_be_given() -> None:
     assert definition["function"]["parameters"] == {"type": "object", "properties": {}, "additionalProperties": False}
 
 
-@pytest.mark.parametrize("name", ["", "1a", "with space", 'a"b', "x" * 65])
+@pytest.mark.parametrize("name", ["", ".a", "with space", 'a"b', "x" * 65])
 def test_a_name_that_models_cannot_write_is_refused(name: str) -> None:
     with pytest.raises(ToolError):
         Tool(name=name, parameters={})

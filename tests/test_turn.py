@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from fake_model import END, TAG, FakeModel, speaker
 
@@ -14,6 +15,7 @@ from punchcard.chat import Call, Delta, Reply, Request, Sampling
 from punchcard.errors import ModelError, SchemaError, ToolError
 from punchcard.formats import FORMATS
 from punchcard.formats.prompt import render_prompt
+from punchcard.server.writer import Writer
 from punchcard.stopping import StopTexts
 from punchcard.tools import Tool
 from punchcard.turn import Speaker, plan
@@ -133,10 +135,27 @@ def test_an_answer_that_runs_out_of_tokens_keeps_its_call() -> None:
     assert reply.partial.name == "set_lights"
 
 
-def test_a_model_that_repeats_itself_is_stopped() -> None:
-    model = FakeModel(speaker("\n".join([CALL] * 9)))
-    reply = StepChat(model).respond(Request(USER, [LIGHTS]), Sampling(max_new_tokens=2000))
-    assert reply.calls == [Call("set_lights", {"room": "den"})]
+@pytest.mark.parametrize("constrained", [True, False])
+@pytest.mark.parametrize("rooms", ["aaa", "abac", "aab", "aaaaaaaaa"])
+def test_calls_that_are_written_again_are_calls(rooms: str, constrained: bool) -> None:
+    """As when dice are rolled; told and kept are the same, in a chat and in the server."""
+    said = "\n".join(CALL.replace("den", room) for room in rooms)
+    expected = [Call("set_lights", {"room": room}) for room in rooms]
+    request = Request(USER, [LIGHTS], constrained=constrained)
+    deltas: list[Delta] = []
+    reply = StepChat(FakeModel(speaker(said))).respond(request, Sampling(max_new_tokens=2000), on_delta=deltas.append)
+    assert reply.calls == expected and reply.finish == "calls" and reply.text == ""
+    assert [d.index for d in deltas if d.kind == "call"] == list(range(len(rooms)))
+    model = FakeModel(speaker(said))
+    planned = plan(model, request)
+    writer = Writer(planned, Sampling(max_new_tokens=2000), model.tokenize)
+    tokens = [*model.tokenize(said, parse_special=True), END]
+    while writer.finish is None:
+        logits = np.zeros(model.vocab_size, dtype=np.float32)
+        logits[tokens[0]] = 1.0
+        del tokens[: len(writer.choose(logits))]  # it takes what must follow, too
+    assert writer.finish == "calls"
+    assert [d for d in writer.written().deltas if d.kind == "call"] == [d for d in deltas if d.kind == "call"]
 
 
 def test_stop_texts_end_an_answer_and_are_left_out() -> None:

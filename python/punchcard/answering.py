@@ -68,8 +68,6 @@ class StepChat:
         ``sampler``: one to go on with, instead of a new one made from ``sampling``; ``focus``: see `render_prompt`;
         ``statistics``: is added to, also where the answer is interrupted; ``variables``: for the chat template.
 
-        A model that writes a call that it has written before is stopped there: it repeats itself.
-
         Raises what `plan` raises, and `ContextLengthError` if the prompt leaves no room. Ctrl-C raises `Interrupted`.
         """
         planned = plan(self.model, request, self.tool_format, focus=focus, **variables)
@@ -109,13 +107,11 @@ class _Reader:
         for token in tokens[self._read :]:
             self._tell(self._stop.pass_on(self._parser.feed(token)))
         self._read = len(tokens)
-        return self._stop.found or self._parser.repeated
+        return self._stop.found
 
     def finish(self, ended: Literal["stop", "length"]) -> Reply:
         self._tell(self._stop.finish(self._parser.finish(ended)))
         reply = self._parser.reply
-        if self._parser.repeated:
-            reply.calls.pop()
         self._stop.cut(reply)
         return reply
 

@@ -19,6 +19,7 @@ import contextlib
 import json
 import os
 import threading
+import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -28,7 +29,9 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 from pydantic_core import from_json
 
 from punchcard.errors import PunchcardError, ToolError
+from punchcard.mcp_listing import Listing
 from punchcard.tools import Tool
+from punchcard.toolschemas import object_schema, without_nulls
 from punchcard.waiting import within
 
 if TYPE_CHECKING:
@@ -108,6 +111,7 @@ class MCPTools:
         self._prefix: str = options.pop("prefix")
         self._limits: MCPLimits = options.pop("limits") or MCPLimits()
         self._excuse: Callable[[], str] = options.pop("excuse", str)
+        self._listing: Listing = options.pop("listing", None) or Listing()
         self._tools: list[Tool] = []
         self._session: Client | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -136,6 +140,7 @@ class MCPTools:
         _require()
         name = Path(command).name
         errors = _Tail()
+        listing = Listing()
 
         @contextlib.asynccontextmanager
         async def client() -> AsyncIterator[Client]:
@@ -149,10 +154,10 @@ class MCPTools:
                 cwd=None if cwd is None else str(cwd),
             )
             with errors.writer() as stream:
-                async with Client(stdio_client(parameters, errlog=stream)) as connected:
+                async with Client(listing.over(stdio_client(parameters, errlog=stream))) as connected:
                     yield connected
 
-        return cls(name, client, prefix=prefix, limits=limits, excuse=errors.text)
+        return cls(name, client, prefix=prefix, limits=limits, excuse=errors.text, listing=listing)
 
     @classmethod
     def http(
@@ -166,6 +171,7 @@ class MCPTools:
         """A server at an address, over streamable HTTP. ``headers``: for each request, such as ``Authorization``;
         else as `stdio`."""
         _require()
+        listing = Listing()
 
         @contextlib.asynccontextmanager
         async def client() -> AsyncIterator[Client]:
@@ -177,11 +183,11 @@ class MCPTools:
             timeout = httpx2.Timeout(patience.connect_seconds, read=patience.call_seconds)
             async with (
                 httpx2.AsyncClient(headers=dict(headers or {}), timeout=timeout) as web,
-                Client(streamable_http_client(url, http_client=web)) as connected,
+                Client(listing.over(streamable_http_client(url, http_client=web))) as connected,
             ):
                 yield connected
 
-        return cls(url.split("?")[0], client, prefix=prefix, limits=limits)
+        return cls(url.split("?")[0], client, prefix=prefix, limits=limits, listing=listing)
 
     def __iter__(self) -> Iterator[Tool]:
         self._connected()
@@ -197,6 +203,7 @@ class MCPTools:
         except BaseException:
             self._shut()
             raise
+        self._warn()
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -209,10 +216,17 @@ class MCPTools:
         except BaseException:
             await asyncio.to_thread(self._shut)
             raise
+        self._warn()
         return self
 
     async def __aexit__(self, *exception: object) -> None:
         await asyncio.to_thread(self._shut)
+
+    def _warn(self) -> None:
+        """Warns of tools that the server describes wrongly."""
+        for name, reason in {**self._listing.mended, **self._listing.left_out}.items():
+            used = "" if name in self._listing.mended else ", so it is left out"
+            warnings.warn(f"The tool {_cut(name, 100)} of {self.name}: {reason}{used}", stacklevel=3)
 
     # The connection, in its own thread.
 
@@ -315,6 +329,9 @@ class MCPTools:
                     yield tool
                 elif len(self.left_out) < self._limits.tools:
                     self.left_out[_cut(listed.name, 100)] = str(reason)
+            for name, reason in self._listing.left_out.items():
+                if len(self.left_out) < self._limits.tools:
+                    self.left_out[_cut(name, 100)] = _cut(reason, 500)
             cursor = page.next_cursor
             pages += 1
             if cursor is None or pages > self._limits.tools:
@@ -332,8 +349,10 @@ class MCPTools:
             return None, f"its schema has {size} characters; {self._limits.schema_chars} are allowed"
         if name in seen:
             return None, "another tool has its name"
-        if schema.get("type", "object") != "object":
-            return None, "its schema is not of an object"
+        try:
+            object_schema(name, without_nulls(schema))
+        except PunchcardError as error:
+            return None, error.message
         description = _cut(listed.description or listed.title or "", self._limits.description_chars)
         try:
             return MCPTool(self, name, description, {"type": "object", **schema}, listed.name), ""

@@ -19,16 +19,18 @@ from typing import Any, overload
 
 from punchcard.errors import ToolError
 from punchcard.schemas import JsonSchema, Signature
+from punchcard.toolschemas import without_nulls
 
-# What every model family and every API takes as a function's name.
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+# What OpenAI's API takes as a function's name, and dots, which servers have in them.
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}")
 
 
 class Tool:
     """A named function with a JSON Schema for its arguments.
 
     ``name``: what the model calls it; ``description``: what the model reads; ``parameters``: the schema of the
-    arguments, always of an object; ``function``: the Python function, or `None` for a mere description.
+    arguments, in which a keyword that is null counts as absent; ``function``: the Python function, or `None` for a mere
+    description.
 
     The schema is made at first use, so that annotations may name types that are defined later in the module.
     """
@@ -48,11 +50,11 @@ class Tool:
         if not _NAME.fullmatch(self.name):
             raise ToolError(
                 f"{self.name!r} cannot be a tool's name",
-                hint="Use at most 64 letters, digits, '_', '-' and '.', beginning with a letter or '_'",
+                hint="Use at most 64 letters, digits, '_', '-' and '.', not beginning with '.'",
                 tool=self.name,
             )
         self._description = description
-        self._parameters = parameters
+        self._parameters = without_nulls(parameters)
         if function is not None:
             functools.update_wrapper(self, function)
 

@@ -21,6 +21,7 @@ from punchcard.formats.grammar import Answers, Begun
 from punchcard.formats.parser import OutputParser
 from punchcard.prompts import readable, safe_prompt, tokenize_prompt
 from punchcard.tools import Tool
+from punchcard.toolschemas import blamed
 
 if TYPE_CHECKING:
     from punchcard._core import CancelToken, CompiledGrammar
@@ -214,8 +215,7 @@ def _fault(speaker: Speaker, tool: Tool, cancel: CancelToken | None) -> Punchcar
     except CancelledError:
         raise
     except SchemaError as error:
-        fields = {**error.fields, "tool": tool.name}
-        return type(error)(f"The arguments of {tool.name}: {error.message}", hint=error.hint, **fields)
+        return error if error.fields.get("tool") else blamed(tool.name, error)
     except ToolError as error:
         return error
     except PunchcardError as error:
@@ -258,6 +258,7 @@ class TurnParser:
             begun=plan.begun,
             prefilled=plan.prefilled,
             calls=plan.calls,
+            constrained=plan.grammar is not None,
         )
         self._pieces = plan.speaker.info.tokens
         self._special = frozenset(plan.speaker.info.special_token_ids)
@@ -290,8 +291,3 @@ class TurnParser:
     def reply(self) -> Reply:
         """What was read so far; complete when `finish` was called."""
         return self._parser.reply
-
-    @property
-    def repeated(self) -> bool:
-        """Whether the model has just written a call that it had written before."""
-        return self._parser.repeated

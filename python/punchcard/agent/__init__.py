@@ -150,7 +150,8 @@ class Agent:
         - ``success``: no tool failed, none was refused, and the answer is complete; ``error``: if not, why
         - ``function_calls``: ``[{"name", "arguments"}]``, the arguments as plain JSON data, as the model wrote them
         - ``results``: for each executed call ``{"name", "arguments", "result"}``, or with ``"error"`` in place of
-          ``"result"``; the name and arguments as `before_call` left them
+          ``"result"``; the name and arguments as `before_call` left them; with ``"repeated": True`` where the model
+          asked again for just what had been done
         - ``text``: the model's last words; ``reasoning``: its thoughts; ``confidence``: see below; ``steps``: turns
         - ``left_out``: tools that could not be offered, and why
         - ``timings``: tokens and seconds of prompts, generation and tools

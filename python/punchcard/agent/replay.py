@@ -13,7 +13,6 @@ different too. At temperature 0 the same model gives the same calls.
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,6 +23,7 @@ from punchcard.agent.hooks import Refusal
 from punchcard.agent.transcript import CallRecord, RunRecord, Transcript, Turn
 from punchcard.chat import Call, Delta, Reply, Request, Sampling
 from punchcard.errors import PunchcardError, ToolError
+from punchcard.exact import write_json
 from punchcard.tools import Tool
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Difference:
     replayed: Any
 
     def __str__(self) -> str:
-        recorded, replayed = (json.dumps(value, ensure_ascii=False) for value in (self.recorded, self.replayed))
+        recorded, replayed = (write_json(value) for value in (self.recorded, self.replayed))
         return f"{self.place}: {recorded} became {replayed}"
 
 

@@ -201,8 +201,11 @@ class Run:
         while len(self._turns) < self._limits.max_steps:
             turn = await self._ask()
             calls = [record.call().to_dict() for record in turn.calls]
+            if not calls or not self._can_execute(turn.calls):
+                return
             # A model that asks for the same again would do so forever; what it asked for has been done.
-            if not calls or calls == last or not self._can_execute(turn.calls):
+            if calls == last:
+                self._report_again(turn.calls)
                 return
             last = calls
             await self._execute(turn.calls)
@@ -373,10 +376,14 @@ class Run:
             elif record.status == "failed":
                 self._fail(f"{record.name} failed: {record.error}")
         self._results.append(entry)
-        message: Message = {"role": "tool", "name": record.name, "content": record.told}
-        if record.id is not None:
-            message["tool_call_id"] = record.id
-        self._messages.append(message)
+        self._messages.append(_told(record, record.told))
+
+    def _report_again(self, records: Sequence[CallRecord]) -> None:
+        """Tells what came of the calls of the turn before, which these repeat."""
+        earlier = self._turns[-2].calls
+        for record, done, entry in zip(records, earlier, self._results[-len(records) :], strict=True):
+            self._results.append({**entry, "repeated": True})
+            self._messages.append(_told(record, done.told))
 
     # The result.
 
@@ -413,6 +420,12 @@ class Run:
                 "tool_seconds": self._tool_seconds,
             },
         }
+
+
+def _told(call: CallRecord, content: str) -> Message:
+    """What the model is told of a call, as a message."""
+    message: Message = {"role": "tool", "name": call.name, "content": content}
+    return message if call.id is None else {**message, "tool_call_id": call.id}
 
 
 def _written(call: CallRecord) -> dict[str, Any]:

@@ -6,7 +6,6 @@ returned is recorded as the JSON that it becomes.
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from pydantic_core import to_jsonable_python
 
 from punchcard.chat import Call, Message
 from punchcard.errors import PunchcardError
+from punchcard.exact import read_json, write_json
 
 
 @dataclass
@@ -121,7 +121,7 @@ class Transcript:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a JSON file."""
-        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n"
+        text = write_json(self.to_dict(), indent=1) + "\n"
         # A lone surrogate, which UTF-8 cannot spell, becomes JSON's escape.
         Path(path).write_bytes(text.encode("utf-8", "backslashreplace"))
 
@@ -129,7 +129,7 @@ class Transcript:
     def load(cls, path: str | os.PathLike[str]) -> Transcript:
         """Reads what `save` wrote. Raises `PunchcardError` if the file cannot be read or is no transcript."""
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            content = read_json(Path(path).read_text(encoding="utf-8"), words=True)
             return TypeAdapter(cls).validate_python(content)
         except OSError as error:
             raise PunchcardError(f"{path} cannot be read: {error.strerror}") from error
@@ -159,5 +159,5 @@ def plain(value: Any) -> Any:
 
 def spoken(result: Any) -> str:
     """What a model is told of a result: text as it is, everything else as JSON."""
-    text = result if isinstance(result, str) else json.dumps(plain(result), ensure_ascii=False)
+    text = result if isinstance(result, str) else write_json(plain(result))
     return text.encode("utf-8", "replace").decode("utf-8")  # without the surrogates that no tokenizer takes

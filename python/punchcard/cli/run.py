@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import click
 from pydantic_core import to_jsonable_python
 
 from punchcard.cli.options import given, model_option, sampling_options
+from punchcard.exact import write_json
 
 if TYPE_CHECKING:
     from punchcard.agent.hooks import Refusal
@@ -70,7 +70,7 @@ def run(
             agent.transcript.save(save)
     result = to_jsonable_python(result, fallback=str)
     if as_json:
-        click.echo(json.dumps(result, ensure_ascii=False))
+        click.echo(write_json(result))
     else:
         _print(result)
     if not result["success"]:
@@ -82,16 +82,16 @@ def _approved(call: Call) -> Refusal | None:
     """Asks the user about a call."""
     from punchcard.agent.hooks import Refusal
 
-    click.echo(json.dumps(call.to_dict(), ensure_ascii=False), err=True)
+    click.echo(write_json(call.to_dict()), err=True)
     return None if click.confirm("Execute it?", err=True) else Refusal("the user said no")
 
 
 def _print(result: dict[str, Any]) -> None:
     for index, call in enumerate(result["function_calls"]):
-        click.echo(json.dumps(call, ensure_ascii=False))
+        click.echo(write_json(call))
         if index < len(result["results"]):
             outcome = result["results"][index]
-            spoken = outcome["error"] if "error" in outcome else json.dumps(outcome["result"], ensure_ascii=False)
+            spoken = outcome["error"] if "error" in outcome else write_json(outcome["result"])
             click.echo(f"  {'!' if 'error' in outcome else '='} {spoken}")
     if not result["function_calls"]:
         click.echo("No tool was called.", err=True)

@@ -6,199 +6,197 @@ text is malformed, or ended too early.
 
 from __future__ import annotations
 
-import ast
-import json
-from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
 
+import regex
+
+from punchcard.exact import read_json, write_json
+from punchcard.formats.literals import MAX_DEPTH, Literal
 from punchcard.formats.source import Source, Wait, compiled
-from punchcard.tags.parameters import schema_kinds
-from punchcard.tags.styles import CDATA, Style, json_type
+from punchcard.formats.values import bare_value, read_value
+from punchcard.tags.parameters import pointed, schema_kinds
+from punchcard.tags.styles import CDATA, Style
 
 Tell: TypeAlias = Callable[[str], None]
 Reading: TypeAlias = Generator[Wait, None, str | None]
 
-#: Values within each other; deeper ones are no arguments that anybody asked for.
-MAX_DEPTH = 200
-
-_STRUCTURE = compiled(r'["{}\[\]]')
-_SCALAR = compiled(r"\s*(?P<value>[-+.\w]+)(?=[\s,}\]])")
-_VALUE = compiled(r'\s*(?=[{\["\-\w])')
+_VALUE = compiled(r"\s*(?=[{\[\"'\-\w])")
 _OPENED = compiled(r"\s*(?=\{)")
 _LINE_BREAK = compiled(r"\n")
 NEVER = compiled("(?!)")
-_WORDS = {"True": True, "False": False, "None": None, "true": True, "false": False, "null": None}
 
 
 def decode_json(source: Source, tell: Tell | None, *, any_value: bool = False) -> Reading:
-    """A JSON object, or with ``any_value`` any JSON value."""
+    """A JSON object, or with ``any_value`` any JSON value, also in Python's spelling."""
     if (yield from source.accept(_VALUE if any_value else _OPENED)) is None:
         return None
-    if any_value and source.rest[0] not in '{["':
-        found = yield from source.accept(_SCALAR)
-        return None if found is None else _json(_WORDS[found["value"]]) if found["value"] in _WORDS else found["value"]
-    scanner, pieces = _Scanner(), []
+    literal, pieces = Literal(), []
     while True:
-        piece = source.rest
-        end = scanner.scan(piece)
-        piece = source.decoded(source.read(len(piece) if end is None else end))
-        pieces.append(piece)
-        if tell is not None:
-            tell(piece)
-        if end is not None:
+        last = source.closed
+        written, count = literal.feed(source.rest, last=last)
+        source.read(count)
+        written = source.decoded(written)
+        pieces.append(written)
+        if tell is not None and written:
+            tell(written)
+        if literal.ended:
             text = "".join(pieces)
-            return text if strict_json(text) is not None else None
-        if source.closed or scanner.depth > MAX_DEPTH:
+            return text if decoded_json(text) is not _NOTHING else None
+        if last or literal.broken:
             return None
         yield Wait()
 
 
-class _Scanner:
-    """Finds the end of a JSON object, array or string that comes in pieces."""
-
-    def __init__(self) -> None:
-        self.depth = 0
-        self._in_string = False
-        self._escaped = False
-
-    def scan(self, piece: str) -> int | None:
-        """Where the value ends in this piece; None where it goes on."""
-        at = 0
-        while at < len(piece):
-            if self._in_string:
-                if self._escaped:
-                    self._escaped = False
-                    at += 1
-                    continue
-                quote, slash = piece.find('"', at), piece.find("\\", at)
-                if quote < 0 and slash < 0:
-                    return None
-                if quote < 0 or 0 <= slash < quote:
-                    self._escaped = True
-                    at = slash + 1
-                    continue
-                self._in_string = False
-                at = quote + 1
-                if self.depth == 0:
-                    return at
-                continue
-            found = _STRUCTURE.search(piece, at)
-            if found is None:
-                return None
-            at = int(found.end())
-            if found[0] == '"':
-                self._in_string = True
-            else:
-                self.depth += 1 if found[0] in "{[" else -1
-                if self.depth <= 0:
-                    return at
-        return None
+_ANY_KEY = r"(?P<key>[^\s/][^\n]{0,255}?)"
+#: Two tags, one behind the other.
+_TAGS = regex.compile(r"(<[^<>]*>)\s*(<[^<>]*>)")
 
 
 class MemberPatterns:
-    """What the members of a style look like. ``loose`` makes a pattern of a text of the layout."""
+    """What the members of a style look like.
 
-    def __init__(self, style: Style, loose: Callable[..., str]) -> None:
+    ``loose`` makes a pattern of a text of the layout. ``end``: what ends the call, and occurs in no value.
+    """
+
+    def __init__(self, style: Style, loose: Callable[..., str], end: str) -> None:
         self.style = style
-        self._loose = loose
         head, typed, rest = "".join(part.strip() for part in style.after).partition("{type}")
         kind = r"(?P<type>[A-Za-z]*)" + loose(rest, tight=True) if typed else ""
         between = r"\s*".join(loose(part, tight=True) for part in ([head] if typed else style.after))
         # One line break in front of a value may be its frame.
         self.line_break = _LINE_BREAK if style.after[-1].endswith("\n") or style.value_breaks else NEVER
-        key = r"(?P<key>[^\s/][^\n]{0,255}?)"
-        self.head = compiled(rf"\s*{loose(style.before, tight=True)}{key}{between}{kind}")
+        self._between = between + kind
+        self._before = loose(style.before, tight=True)
+        self.head = compiled(rf"\s*{self._head(_ANY_KEY)}")
+        # A reader that is not sure of the frame takes one of two tags behind a key for both.
+        tags = _TAGS.fullmatch("".join(part.strip() for part in style.after))
+        self.short_head = self.head
+        if typed and head.startswith('"') and rest.startswith('"'):  # or the type is missing
+            untyped = '"' + loose(rest[1:], tight=True)
+            self.short_head = compiled(rf"\s*{self._head(_ANY_KEY, f'(?:{self._between}|{untyped})')}")
+        if tags:
+            first, second = (loose(tag, tight=True) for tag in tags.groups())
+            other = rf"[^\s<{second[:1]}]|<[^{regex.escape(tags[2][1])}]"  # what the second one does not begin with
+            space = r"\n?" if "\n" in "".join(style.after) else ""
+            short = rf"(?:{first}\s*{second}|{first}{space}(?=\s*(?:{other}))|{second})"
+            self.short_head = compiled(rf"\s*{self._head(_ANY_KEY, short)}")
         self.delimiter = compiled(r"\s*" + loose(style.delimiter, tight=True)) if style.delimiter else None
         self.ending_delimiter = compiled(loose(style.delimiter, tight=True)) if style.delimiter else None
         items = style.inner.items if style.inner is not None else None
         self.item = compiled(r"\s*" + loose(items.before, tight=True)) if items and items.before else None
         self.item_end = compiled(loose(items.after, tight=True)) if items and items.after else None
         self._tail = style.close
+        self._tails = lru_cache(maxsize=64)(lambda key: compiled(self._breaks + loose(self._tail_of(key), tight=True)))
+        self._end = loose(end, tight=True) if end.strip() else ""
 
     def tail(self, key: str) -> Any:
         """What ends the value of this key."""
-        close = self._tail.replace("{key}", key)
-        breaks = r"\n?" if close.startswith("\n") or self.style.value_breaks else ""
-        return compiled(breaks + self._loose(close, tight=True))
+        return self._tails(key if "{key}" in self._tail else "")
+
+    def ends(self, tail: Any, keys: Iterable[str]) -> Any:
+        """What a value ends at: its tail; where that is missing, a member with one of these keys, or the call's end."""
+        known = "|".join(regex.escape(self.style.spell_key(key)) for key in keys)
+        heads = [r"\n?" + self._head(f"(?:{known})")] if known and self.style.before else []
+        ends = [r"\n?" + self._end] if self._end else []
+        return compiled("|".join([f"(?:{tail.pattern})", *heads, *ends]))
+
+    def _tail_of(self, key: str) -> str:
+        return self._tail.replace("{key}", key)
+
+    @property
+    def _breaks(self) -> str:
+        return r"\n?" if self._tail.startswith("\n") or self.style.value_breaks else ""
+
+    def _head(self, key: str, between: str | None = None) -> str:
+        return self._before + key + (self._between if between is None else between)
 
 
-def read_members(source: Source, tell: Tell, patterns: MemberPatterns, schema: Any, ends: Sequence[Any]) -> Reading:
-    """Members one after the other: ``before`` KEY ``after`` VALUE ``close``."""
+def read_members(
+    source: Source, tell: Tell, patterns: MemberPatterns, schema: Any, ends: Sequence[Any], *, loose: bool
+) -> Reading:
+    """Members one after the other: ``before`` KEY ``after`` VALUE ``close``.
+
+    ``loose``: tags may be missing. Where all is written under a grammar, what looks so is part of a text.
+    """
     told: list[str] = []
     speak = _speaker(told, tell)
     speak("{")
-    while (head := (yield from source.accept(patterns.head))) is not None:
+    keys = _declared(schema) if loose else None
+    head_pattern = patterns.short_head if loose else patterns.head
+    while (head := (yield from source.accept(head_pattern))) is not None:
         key = source.decoded(head["key"])
         key = key.replace("&quot;", '"').replace("&amp;", "&") if patterns.style.escape is not str else key
         speak(("" if len(told) == 1 else ", ") + _json(key) + ": ")
-        member = _member(schema, key)
         said_type = head.groupdict().get("type")
-        value = yield from _member_value(source, speak, patterns, member, schema, head["key"], said_type, 0)
-        if value is None:
+        member = _Member(_member(schema, key), schema, head["key"], said_type, keys)
+        if (yield from _member_value(source, speak, patterns, member, 0)) is None:
             return None
-    if not (yield from _is_at(source, ends)) and not source.closed:
+    if not (yield from _is_at(source, ends)) and (not source.closed or source.cut_off):
         return None
     speak("}")
     return "".join(told)
 
 
-def _member_value(
-    source: Source,
-    speak: Tell,
-    patterns: MemberPatterns,
-    schema: Any,
-    root: Any,
-    key: str,
-    said_type: str | None,
-    depth: int,
-) -> Reading:
+class _Member(NamedTuple):
+    """A member whose value comes: its schema and the document that this stands in, its key and type as they are
+    written, and the keys whose members may come where its end is missing (`None`: it is not)."""
+
+    schema: Any
+    root: Any
+    key: str
+    said_type: str | None = None
+    keys: Sequence[str] | None = None
+
+    def is_string(self, style: Style) -> bool | None:
+        """Whether the value is a string; None where it may be one."""
+        if self.said_type is not None and style.types:
+            return self.said_type == style.types["string"]
+        kinds = schema_kinds(self.schema, self.root)
+        return True if kinds == {"string"} else None if "string" in kinds else False
+
+
+def _member_value(source: Source, speak: Tell, patterns: MemberPatterns, member: _Member, depth: int) -> Reading:
     """One value up to its ``close``, as JSON text, which is spoken."""
     style = patterns.style
-    tail = patterns.tail(key)
+    tail = patterns.tail(member.key)
+    end = tail if member.keys is None else patterns.ends(tail, member.keys)
     yield from source.accept(patterns.line_break)
     if style.inner is style and depth < MAX_DEPTH:
-        nested = yield from _nested(source, patterns, schema, root, depth)
+        nested = yield from _nested(source, patterns, member.schema, member.root, depth)
         if nested is not None:
             if (yield from source.accept(_spaced(tail))) is None:
                 return None
             speak(nested)
             return nested
-    kinds = schema_kinds(schema, root)
-    if said_type is not None and style.types:
-        is_string: bool | None = said_type == style.types["string"]
-    else:
-        is_string = True if kinds == {"string"} else None if "string" in kinds else False
-    if is_string:
-        speak('"')
-        pieces = []
-        plain = not style.cdata
-        while True:
-            found, settled = source.search(tail)
-            piece = source.decoded(source.read(settled))
-            pieces.append(piece)
-            if plain:
-                speak(_json(piece)[1:-1])
-            if found is not None:
-                source.read_past(found)
-                break
-            if source.closed:
-                return None
-            yield Wait()
-        if not plain:
-            whole = "".join(pieces)
-            stripped = whole.strip()
-            if stripped.startswith(CDATA[0]) and stripped.endswith(CDATA[1]):
-                whole = stripped[len(CDATA[0]) : -len(CDATA[1])]
-            speak(_json(whole)[1:-1])
-        speak('"')
-        return ""
+    is_string = member.is_string(style)
+    if is_string and not style.cdata:
+        return (yield from _string_up_to(source, speak, end, tail))
     quotes = "\"'" if "python" in (style.strings, style.inner.strings if style.inner else "") else '"'
-    written = yield from _up_to(source, tail, quotes if is_string is False else "")
+    written = yield from _up_to(source, end, quotes if is_string is False else "", tail)
     if written is None:
         return None
-    value = _json(convert(written, kinds, is_string=is_string))
-    speak(value)
+    stripped = written.strip()
+    if style.cdata and is_string is not False and stripped.startswith(CDATA[0]) and stripped.endswith(CDATA[1]):
+        written, is_string = stripped[len(CDATA[0]) : -len(CDATA[1])], True
+    speak(value := read_value(style, written, member.schema, member.root, is_string=is_string))
     return value
+
+
+def _string_up_to(source: Source, speak: Tell, end: Any, tail: Any) -> Reading:
+    """A string up to what matches ``end``, told of as it comes. ``tail``: what is read of that."""
+    speak('"')
+    while True:
+        found, settled = source.search(end)
+        speak(_json(source.decoded(source.read(settled)))[1:-1])
+        if found is not None:
+            yield from source.accept(tail)
+            speak('"')
+            return ""
+        if source.closed:
+            return None
+        yield Wait()
 
 
 def _nested(source: Source, patterns: MemberPatterns, schema: Any, root: Any, depth: int) -> Reading:
@@ -215,7 +213,7 @@ def _nested(source: Source, patterns: MemberPatterns, schema: Any, root: Any, de
                 found = yield from _up_to(source, patterns.item_end)
                 if found is None:
                     return None
-                item.append(_json(convert(found, schema_kinds(item_schema, root), is_string=None)))
+                item.append(read_value(patterns.style, found, item_schema, root, is_string=None))
             else:
                 item.append(inner)
                 if (yield from source.accept(_spaced(patterns.item_end))) is None:
@@ -229,9 +227,8 @@ def _nested(source: Source, patterns: MemberPatterns, schema: Any, root: Any, de
     while (head := (yield from source.accept(patterns.head))) is not None:
         told: list[str] = []
         key = source.decoded(head["key"])
-        member = _member(_resolved(schema, root), key)
-        value = yield from _member_value(source, told.append, patterns, member, root, head["key"], None, depth + 1)
-        if value is None:
+        member = _Member(_member(_resolved(schema, root), key), root, head["key"])
+        if (yield from _member_value(source, told.append, patterns, member, depth + 1)) is None:
             return None
         members.append(f"{_json(key)}: {''.join(told)}")
     return "{" + ", ".join(members) + "}" if members or kinds == {"object"} else None
@@ -247,7 +244,7 @@ def read_pythonic(source: Source, tell: Tell, ends: Sequence[Any]) -> Reading:
         written = yield from _python_value(source)
         if written is None:
             return None
-        speak(_json(_python(source.decoded(written).strip())))
+        speak(bare_value(source.decoded(written).strip()))
         yield from source.accept(_COMMA)
     if not (yield from _is_at(source, ends)):
         return None
@@ -258,6 +255,7 @@ def read_pythonic(source: Source, tell: Tell, ends: Sequence[Any]) -> Reading:
 # More than Python takes for a name: schemas have keys like "user-id".
 _KEYWORD = compiled(r"\s*(?P<key>(?!\s)[^=,()\[\]{}\"'\n\ud800-\udfff]{1,256}?)\s*=\s*")
 _COMMA = compiled(r"\s*,")
+_FOLLOWS = compiled(r"\s*(\S)")
 _PYTHON_STRUCTURE = compiled(r"[\"'{}\[\](),\\]")
 
 
@@ -275,9 +273,15 @@ def _python_value(source: Source) -> Reading:
                 continue
             assert found is not None
             character, at = found[0], found.end()
-            if quote:
+            if quote and character == quote:
+                # A quote that nothing follows which could follow a string is part of the string.
+                follows = _FOLLOWS.match(rest, at)
+                if follows is None and not source.closed:
+                    pieces.append(source.read(at - 1))
+                    break
+                quote = "" if follows is None or follows[1] in ",)]}:" else quote
+            elif quote:
                 escaped = character == "\\"
-                quote = "" if character == quote else quote
             elif character in "\"'":
                 quote = character
             elif character in "{[(":
@@ -287,35 +291,11 @@ def _python_value(source: Source) -> Reading:
             elif character in "}])," and depth == 0:
                 pieces.append(source.read(at - 1))
                 return "".join(pieces)
-        pieces.append(source.read(len(rest)))
+        else:
+            pieces.append(source.read(len(rest)))
         if source.closed or depth > MAX_DEPTH:
             return None
         yield Wait()
-
-
-def _python(written: str) -> Any:
-    """A Python or JSON literal; what is none is a string."""
-    if (value := strict_json(written)) is not None:
-        return value
-    try:
-        return _evaluated(ast.parse(written, mode="eval").body)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return written
-
-
-def _evaluated(node: ast.expr) -> Any:
-    match node:
-        case ast.Constant(value=None | bool() | int() | float() | str() as value):
-            return value
-        case ast.Name(id=name) if name in _WORDS:
-            return _WORDS[name]
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
-            return -number
-        case ast.List(elts=items) | ast.Tuple(elts=items):
-            return [_evaluated(item) for item in items]
-        case ast.Dict(keys=keys, values=values) if None not in keys:
-            return {str(_evaluated(k)): _evaluated(v) for k, v in zip(keys, values, strict=True) if k is not None}
-    raise ValueError("no literal")
 
 
 def read_relaxed(source: Source, tell: Tell, patterns: MemberPatterns) -> Reading:
@@ -329,6 +309,10 @@ def read_relaxed(source: Source, tell: Tell, patterns: MemberPatterns) -> Readin
 _OPEN, _CLOSE = compiled(r"\s*\{"), compiled(r"\s*\}")
 _OPEN_LIST, _CLOSE_LIST = compiled(r"\s*\["), compiled(r"\s*\]")
 _RELAXED_KEY = compiled(r"\s*(?P<key>[^\s:,{}\[\]\ud800-\udfff]{1,256}?)\s*:\s*")
+# Strings and keys in quotes, as in JSON and Python, which the family does not write.
+QUOTED = r"""\s*(?P<value>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')"""
+_QUOTED = compiled(QUOTED + r"(?=\s*[,}\]])", regex.DOTALL)
+_QUOTED_KEY = compiled(QUOTED + r"\s*:\s*", regex.DOTALL)
 _COLON = compiled(r"\s*:\s*")
 _BARE = compiled(r"(?P<value>[^,{}\[\]\ud800-\udfff]*)(?=[,}\]])")
 
@@ -344,6 +328,8 @@ def _relaxed_object(source: Source, patterns: MemberPatterns, speak: Tell, depth
             key = yield from _up_to(source, patterns.ending_delimiter)
             if key is None or (yield from source.accept(_COLON)) is None:
                 return None
+        elif (quoted := (yield from source.accept(_QUOTED_KEY))) is not None:
+            key = strict_json(bare_value(source.decoded(quoted["value"])))
         elif (head := (yield from source.accept(_RELAXED_KEY))) is not None:
             key = head["key"]
         else:
@@ -360,17 +346,10 @@ def _relaxed_object(source: Source, patterns: MemberPatterns, speak: Tell, depth
 def _relaxed_value(source: Source, patterns: MemberPatterns, speak: Tell, depth: int) -> Reading:
     assert patterns.delimiter is not None and patterns.ending_delimiter is not None
     if (yield from source.accept(patterns.delimiter)) is not None:
-        speak('"')
-        while True:
-            found, settled = source.search(patterns.ending_delimiter)
-            speak(_json(source.decoded(source.read(settled)))[1:-1])
-            if found is not None:
-                source.read_past(found)
-                speak('"')
-                return ""
-            if source.closed:
-                return None
-            yield Wait()
+        return (yield from _string_up_to(source, speak, patterns.ending_delimiter, patterns.ending_delimiter))
+    if (quoted := (yield from source.accept(_QUOTED))) is not None:
+        speak(bare_value(source.decoded(quoted["value"])))
+        return ""
     if (yield from source.match(_OPEN)) is not None:
         return (yield from _relaxed_object(source, patterns, speak, depth + 1))
     if (yield from source.accept(_OPEN_LIST)) is not None:
@@ -388,21 +367,8 @@ def _relaxed_value(source: Source, patterns: MemberPatterns, speak: Tell, depth:
         return ""
     if (found := (yield from source.accept(_BARE))) is None:
         return None
-    speak(_json(_python(found["value"].strip())))
+    speak(bare_value(found["value"].strip()))
     return ""
-
-
-def convert(written: str, kinds: frozenset[str], *, is_string: bool | None) -> Any:
-    """The value that stands in an element, of one of these JSON types; ``is_string``: as the element says, if it does.
-
-    Where nothing tells a text from another value, it is the other value if it reads as one that is admitted.
-    """
-    if is_string:
-        return written
-    value = _python(written.strip())
-    if is_string is None and "string" in kinds and (isinstance(value, str) or json_type(value) not in kinds):
-        return written  # a text stands there as it is
-    return value
 
 
 def _spaced(pattern: Any) -> Any:
@@ -418,9 +384,9 @@ def _is_at(source: Source, patterns: Sequence[Any]) -> Generator[Wait, None, boo
     return False
 
 
-def _up_to(source: Source, end: Any, quotes: str = "") -> Reading:
-    """The text before what ``end`` matches, which is read too. In an array or object, what stands within one of
-    ``quotes`` is no end."""
+def _up_to(source: Source, end: Any, quotes: str = "", tail: Any = None) -> Reading:
+    """The text before what ``end`` matches, which is read too, or only what of it ``tail`` matches. In an array or
+    object, what stands within one of ``quotes`` is no end."""
     pieces: list[str] = []
     strings = _Strings(quotes)
     while True:
@@ -432,7 +398,7 @@ def _up_to(source: Source, end: Any, quotes: str = "") -> Reading:
             strings.read(pieces[-1])
             continue
         if found is not None:
-            source.read_past(found)
+            yield from source.accept(tail or end)
             return "".join(pieces)
         if source.closed:
             return None
@@ -479,6 +445,13 @@ def _speaker(told: list[str], tell: Tell) -> Tell:
     return speak
 
 
+def _declared(schema: Any) -> list[str]:
+    """The names that an object's schema declares."""
+    schema = _resolved(schema, schema)
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    return list(properties) if isinstance(properties, Mapping) else []
+
+
 def _member(schema: Any, key: str) -> Any:
     """The schema of a member of an object."""
     schema = _resolved(schema, schema)
@@ -503,7 +476,8 @@ def _resolved(schema: Any, root: Any) -> Any:
             return schema
         reference = schema.get("$ref")
         if isinstance(reference, str) and reference.startswith("#"):
-            schema = _pointed(root, reference[1:])
+            found = pointed(root, reference[1:])
+            schema = True if found is None else found
             continue
         for keyword in ("anyOf", "oneOf", "allOf"):
             branches = schema.get(keyword)
@@ -517,29 +491,21 @@ def _resolved(schema: Any, root: Any) -> Any:
     return True
 
 
-def _pointed(root: Any, pointer: str) -> Any:
-    for step in pointer.split("/")[1:]:
-        step = step.replace("~1", "/").replace("~0", "~")
-        root = root.get(step, True) if isinstance(root, Mapping) else True
-    return root
+_NOTHING = object()
+
+
+def decoded_json(text: str | None) -> Any:
+    """The value of a JSON text; `_NOTHING` where it is none."""
+    try:
+        return _NOTHING if text is None else read_json(text)
+    except (ValueError, RecursionError):
+        return _NOTHING
 
 
 def strict_json(text: str | None) -> Any:
-    """The value of a JSON text; None where it is none, or null. Control characters in strings are let pass."""
-    if text is None:
-        return None
-    try:
-        return _DECODER.decode(text)
-    except (ValueError, RecursionError):
-        return None
+    """The value of a JSON text; None where it is none, or null."""
+    value = decoded_json(text)
+    return None if value is _NOTHING else value
 
 
-def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
-
-
-_DECODER = json.JSONDecoder(strict=False, parse_constant=_no_number)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+_json = write_json

@@ -189,4 +189,5 @@ class ToolFormat:
     def mark(self) -> str:
         """The tag that begins the first call, or all of its beginning where that is no tag."""
         tag = re.match(r"<[^>\"=]*>|\[[A-Z_]+\]", self.opener)
-        return tag[0] if tag else self.opener.rstrip()
+        # Without the space behind its last word, it would be found in longer words.
+        return tag[0] if tag else self.opener

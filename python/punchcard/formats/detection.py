@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container
 from difflib import get_close_matches
 
@@ -19,9 +20,8 @@ def detect_format(chat_template: str | None, model_name: str = "", tokens: Conta
     ``chat_template``: counts most, as it says what the model was trained to read; ``tokens``: the names of its special
     and added tokens; ``model_name``: counts least, since anybody may name a file.
     """
-    scores = {
-        name: _evidence(entry, chat_template or "", model_name.lower(), tokens) for name, entry in FORMATS.items()
-    }
+    words = re.sub(r"[\s_/()]+", "-", model_name.lower())
+    scores = {name: _evidence(entry, chat_template or "", words, tokens) for name, entry in FORMATS.items()}
     best = max(scores, key=lambda name: scores[name])
     return FORMATS[best if any(scores[best]) else _DEFAULT]
 
@@ -43,5 +43,17 @@ def _evidence(entry: ToolFormat, template: str, name: str, tokens: Container[str
         (sum(map(len, texts)) for texts in marks.template if all(text in template for text in texts)), default=0
     )
     in_tokens = sum(len(token) for token in marks.tokens if token in tokens)
-    in_name = max((len(part) for part in marks.names if part in name), default=0)
+    in_name = max((len(part) for part in marks.names if _holds(name, part)), default=0)
     return in_template, in_tokens, in_name
+
+
+#: Parts of names that are as short stand at the beginning of a word, or they would be found by chance.
+_SHORT = 5
+
+
+def _holds(name: str, part: str) -> bool:
+    """Whether a model's name has this part."""
+    if len(part) > _SHORT:
+        return part in name
+    ends = "(?![a-z])" if part[-1].isalpha() else ""
+    return re.search(rf"(?<![a-z0-9]){re.escape(part)}{ends}", name) is not None

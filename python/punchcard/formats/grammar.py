@@ -37,6 +37,7 @@ from punchcard.tags.expressions import (
 )
 from punchcard.tags.parameters import parameters
 from punchcard.tools import Tool
+from punchcard.toolschemas import blamed, object_schema
 
 #: Where an answer begins: anew, inside thoughts or text that the prompt has opened, or behind thoughts.
 Begun = Literal["nothing", "reasoning", "text", "thought"]
@@ -270,16 +271,18 @@ class Answers:
     def _arguments(self, tool: Tool) -> Expr:
         form = self.tool_format
         _check_name(form, tool)
+        schema = object_schema(tool.name, tool.parameters)
         if not isinstance(form.arguments, Json):
             excludes = [form.end.strip()] if form.end.strip() and form.end.strip() not in form.stop else []
             try:
+                # A style writes objects only, whatever else the schema admits.
                 return parameters(
                     form.arguments, tool.parameters, excludes=excludes, literal=self._literal, place=Place()
                 )
             except PunchcardError as error:
-                raise _blamed(tool, error) from error
+                raise blamed(tool.name, error, ToolError) from error
         spacing = {"spaced": "after_separators", "compact": "none", "indented": 40}[form.arguments.spacing]
-        return _json(tool.parameters, spacing)
+        return _json(schema, spacing)
 
     # Calls without their frame, which only an answer's beginning tells from text.
 
@@ -357,7 +360,7 @@ def _limited(body: Expr, excludes: Sequence[str]) -> Expr:
 
 
 def _json(schema: JsonSchema, spacing: object) -> Expr:
-    # It is compiled right away, and then the tool is named whose schema is malformed.
+    # It was checked, and the tool named whose schema is malformed.
     options: dict[str, object] = {"whitespace": spacing, "check": False}
     return Grammar.from_json_schema(schema, **options)._expr  # type: ignore[arg-type]
 
@@ -393,8 +396,3 @@ def _check_name(form: ToolFormat, tool: Tool) -> None:
             hint="Use letters, digits and '_'",
             tool=tool.name,
         )
-
-
-def _blamed(tool: Tool, error: PunchcardError) -> ToolError:
-    fields = {**error.fields, "tool": tool.name}
-    return ToolError(f"The arguments of {tool.name}: {error.message}", hint=error.hint, **fields)

@@ -4,7 +4,10 @@ The parser is a coroutine over the text so far. It asks for more where what it h
 looks at nothing twice that it has settled, so an answer that comes token by token costs no more than a whole one, and
 is read the same however it is cut. It takes more than a grammar would let through: white space around marks, other
 orders and names of members, lists and single objects alike, Python's words, missing ends. It loses no text: what looks
-like a call and is none is text.
+like a call and is none is text, and then it was not told of as a call.
+
+A call is told of when it is complete. Where a grammar makes sure that what begins as a call is one, it is told of while
+it is written. A call that the answer's tokens ran out in is told of as far as it came.
 
 Marks that are one token of the vocabulary are known by being this token (see `punchcard.formats.patterns`).
 """
@@ -14,8 +17,11 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
+import regex
+
 from punchcard.chat import Call, Delta, PartialCall, Reply
 from punchcard.formats.arguments import (
+    QUOTED,
     Tell,
     decode_json,
     read_members,
@@ -25,8 +31,10 @@ from punchcard.formats.arguments import (
 )
 from punchcard.formats.base import NAME, Json, ToolFormat
 from punchcard.formats.grammar import Begun
+from punchcard.formats.literals import as_json
 from punchcard.formats.patterns import GROUPS, NEVER, any_of, patterns_of
 from punchcard.formats.source import Source, Wait, compiled
+from punchcard.formats.values import bare_value
 from punchcard.tools import Tool
 
 Reading: TypeAlias = Generator[Wait, None, Any]
@@ -38,7 +46,8 @@ class OutputParser:
 
     ``tools``: those of the request, for the types of their arguments; ``tokens``: the markers that come as tokens, by
     `feed` with ``special=True``. Without any, marks are found in text. ``begun``, ``prefilled``: see `Answers`.
-    ``calls``: there may be calls; otherwise what looks like one is text.
+    ``calls``: there may be calls; otherwise what looks like one is text. ``constrained``: the answer is under the
+    grammar of the format, so that nothing is missing in a call that begins.
 
     """
 
@@ -51,7 +60,10 @@ class OutputParser:
         begun: Begun = "nothing",
         prefilled: bool = False,
         calls: bool = True,
+        constrained: bool = False,
     ) -> None:
+        self._constrained = constrained
+        self._cut_off = False  # in a call
         self._reply = Reply()
         self._said: dict[_Kind, list[str]] = {"text": [], "reasoning": []}
         self._may_call = calls
@@ -63,6 +75,10 @@ class OutputParser:
         self._deltas: list[Delta] = []
         self._space: list[str] = []  # read, and perhaps no more than a frame
         self._open: PartialCall | None = None
+        self._pieces: list[str] = []  # of its arguments
+        self._unsure: list[Delta] = []  # of a call that may turn out to be none
+        self._name: str | None = None  # of a call whose arguments have not begun
+        self._retries = _MOST_RETRIES
         self._reading: Reading | None = self._answer(begun)
         if prefilled:
             self._source.append(tool_format.prefill)
@@ -71,13 +87,17 @@ class OutputParser:
     def feed(self, text: str, *, special: bool = False) -> list[Delta]:
         """Goes on with a piece of the answer; ``special``: it is the name of a special token. Returns what is new."""
         mark = self._patterns.codes.get(text) if special else None
-        self._source.append(mark or text)
+        self._source.append(mark or _characters(text))
         self._resume()
         return self._taken()
 
     def finish(self, ended: Literal["stop", "length"] = "stop") -> list[Delta]:
         """Ends the answer: at its end, or cut off. Returns what is left."""
-        self._source.close()
+        if ended == "length":
+            self._cut_off = self._source.recording
+            if not self._cut_off:
+                self._drop_mark()
+        self._source.close(cut_off=ended == "length")
         self._resume()
         self.reply.finish = "length" if ended == "length" else "calls" if self._reply.calls else "stop"
         return self._taken()
@@ -89,11 +109,11 @@ class OutputParser:
         self._reply.reasoning = "".join(self._said["reasoning"])
         return self._reply
 
-    @property
-    def repeated(self) -> bool:
-        """Whether the last call is the same as an earlier one: a model that repeats itself will say nothing new."""
-        calls = [(call.name, call.arguments) for call in self._reply.calls]
-        return len(calls) > 1 and calls[-1] in calls[:-1]
+    def _drop_mark(self) -> None:
+        """Forgets the beginning of a mark that the answer was cut off in: it is no text."""
+        held = self._source.rest
+        if self._may_call and (self._reply.calls or len(self._source.decoded(held.strip())) > 1):
+            self._source.read(len(held))
 
     def _resume(self) -> None:
         if self._reading is not None:
@@ -196,8 +216,15 @@ class OutputParser:
             source.record()
             source.read_past(found)
             if not (yield from self._call(found)):
-                source.restore()
-                break
+                if self._kept_as_text():
+                    if self._retries == 0:
+                        self._say("text", source.recall())
+                        return True
+                    self._retries -= 1
+                    source.restore()
+                    break
+                source.recall()
+                return True
             some, opening = True, following
             if (yield from source.accept(end)) is not None:
                 break
@@ -208,7 +235,7 @@ class OutputParser:
         return some
 
     def _call(self, opened: Any) -> Reading:
-        """One call, behind what opens it. False where it is none."""
+        """One call, behind what opens it. False where it is none, or not all of it came."""
         groups = opened.groupdict()
         index = len(self._reply.calls)
         if self._format.is_object:
@@ -219,25 +246,36 @@ class OutputParser:
             self._begin(index, name, identity)
             call = self._made(name, (yield from self._arguments(name, index)), identity)
         if call is None:
-            return self._broken()
-        self._open = None
+            return False
+        self._open, self._name = None, None
+        self._deltas += self._unsure
+        self._unsure = []
         self._source.recall()
         self._space = []
         self._reply.calls.append(call)
-        yield from self._source.accept(self._patterns.call_ends)
+        if self._cut_off:
+            self._source.read(len(self._source.rest))  # of what ends it
+        while (yield from self._source.accept(self._patterns.call_ends)) is not None:
+            pass
         return True
 
-    def _broken(self) -> bool:
-        """A call that is none. What was told of it is not taken back; what was written is kept."""
-        if self._open is None:
-            return False
+    def _kept_as_text(self) -> bool:
+        """What becomes of a call that was not complete: it is text, unless the answer was cut off in it, or it was told
+        of as a call already."""
+        name, self._name = self._name, None
+        if self._cut_off and self._open is None and name is not None:
+            self._begin(len(self._reply.calls), name, None)
         begun, self._open = self._open, None
-        written = self._source.recall()
-        if self._source.closed and not self._source.rest.strip():
-            self._reply.partial = begun
-        else:
-            self._say("text", written)
-        return True
+        unsure, self._unsure = self._unsure, []
+        if self._cut_off:
+            self._source.read(len(self._source.rest))
+        elif not (self._constrained and begun is not None):
+            return True
+        if begun is not None:
+            begun.arguments = "".join(self._pieces)
+        self._reply.partial = begun
+        self._deltas += unsure
+        return False
 
     def _arguments(self, name: str, index: int) -> Reading:
         """The arguments as JSON text, told of while they are read. None where they are none."""
@@ -251,7 +289,8 @@ class OutputParser:
             return (yield from read_relaxed(source, tell, patterns.members))
         if not style.before:
             return (yield from read_pythonic(source, tell, patterns.call_end))
-        return (yield from read_members(source, tell, patterns.members, schema, patterns.call_end))
+        loose = not self._constrained
+        return (yield from read_members(source, tell, patterns.members, schema, patterns.call_end, loose=loose))
 
     def _object_call(self, index: int) -> Reading:
         """A call that is a JSON object: its members in any order, and others beside them."""
@@ -263,7 +302,7 @@ class OutputParser:
         if (yield from source.accept(_OPEN)) is None:
             return None
         while (found := (yield from source.accept(_KEY))) is not None:
-            key = _unquoted(found["key"])
+            key = _unquoted(found["value"])
             if keys == ("", "") and depth == 0:
                 name = key
                 self._begin(index, name, None)
@@ -282,7 +321,7 @@ class OutputParser:
                 if value is None:
                     return None
                 if key in _NAMES:
-                    name = _text(value) if name is None else name
+                    name = self._name = _text(value) if name is None else name
                 elif key in _IDS:
                     identity = _text(value)
                 elif key in _ARGUMENTS:
@@ -292,8 +331,9 @@ class OutputParser:
             if (yield from source.accept(_CLOSE)) is None and said is None:
                 return None
         if name is not None and said is None and early is not None:
-            said = early if early.startswith("{") else _text(early)
-            if said is not None and strict_json(said) is not None:
+            made = as_json(early if early.startswith("{") else _text(early) or "")
+            said = made and made[0]
+            if said is not None:
                 self._begin(index, name, identity)
                 self._teller(index)(said)
         return None if name is None else self._made(name, said, identity)
@@ -303,20 +343,26 @@ class OutputParser:
         if (yield from self._source.match(_QUOTE)) is None:
             return (yield from decode_json(self._source, tell))
         value = yield from decode_json(self._source, None, any_value=True)
-        said = _text(value)
-        if said is not None:
-            tell(said)
-        return said
+        made = as_json(_text(value) or "")
+        if made is None:
+            return None
+        tell(made[0])
+        return made[0]
 
     def _begin(self, index: int, name: str, identity: str | None) -> None:
         self._open = PartialCall(name)
-        self._deltas.append(Delta("call", name, index, identity))
+        self._pieces = []
+        self._told_of_call.append(Delta("call", name, index, identity))
+
+    @property
+    def _told_of_call(self) -> list[Delta]:
+        """Where deltas of a call go that is not complete."""
+        return self._deltas if self._constrained else self._unsure
 
     def _teller(self, index: int) -> Tell:
         def tell(piece: str) -> None:
-            assert self._open is not None
-            self._open.arguments += piece
-            self._deltas.append(Delta("arguments", piece, index))
+            self._pieces.append(piece)
+            self._told_of_call.append(Delta("arguments", piece, index))
 
         return tell
 
@@ -336,19 +382,25 @@ class OutputParser:
         return identity or None
 
 
+def _characters(text: str) -> str:
+    """The text without halves of surrogate pairs, which stand for marks."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+#: Calls that turn out to be none and are looked through for others once more. Each costs what it is long.
+_MOST_RETRIES = 8
 _NAMES = frozenset(("name", "tool_name"))
 _ARGUMENTS = frozenset(("arguments", "parameters", "args"))
 _IDS = frozenset(("id", "tool_call_id", "call_id"))
 _OPEN, _CLOSE = compiled(r"\s*\{"), compiled(r"\s*\}")
-_KEY = compiled(r'\s*(?P<key>"(?:[^"\\]|\\.)*+")\s*:\s*')
+_KEY = compiled(rf"{QUOTED}\s*:\s*", regex.DOTALL)
 _CLOSE_LIST = compiled(r"\s*\]")
 _COMMA = compiled(r"\s*,")
 _QUOTE = compiled(r'\s*"')
 
 
 def _unquoted(quoted: str) -> str:
-    value = strict_json(quoted)
-    return value if isinstance(value, str) else quoted[1:-1]
+    return str(strict_json(bare_value(quoted)))
 
 
 def _text(written: str | None) -> str | None:

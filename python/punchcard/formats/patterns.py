@@ -20,8 +20,12 @@ from punchcard.formats.source import compiled
 #: The group that holds what stands for a placeholder.
 GROUPS = {placeholder: f"id{number}" for number, placeholder in enumerate(PLACEHOLDERS)}
 
-_ANY_NAME = r"[^\s\"'<>(){}\[\],|=\ud800-\udfff]{1,128}?"
+_ANY_NAME = r"(?!\.)[^\s\"'<>(){}\[\],|=\ud800-\udfff]{1,128}?"
 _FENCE = r"(?:```(?:json)?)?"
+#: What no text stands between and a tag: brackets of lists and objects, numbers of calls.
+_CLOSED = frozenset(("]", "}", *PLACEHOLDERS))
+#: An end of a call that is nothing but several tags.
+_END_TAGS = regex.compile(r"\s*(?:(<[^<>\s]*>)\s*){2,}")
 
 
 class FormatPatterns:
@@ -46,6 +50,7 @@ class FormatPatterns:
     def __init__(self, form: ToolFormat, marks: Sequence[str], names: Sequence[str]) -> None:
         self._form = form
         self.codes = {mark: chr(0xD800 + number) for number, mark in enumerate(marks)}
+        self._inside = {mark[at : at + 2] for mark in form.markers for at in range(len(mark) - 1)}
         self._spelled = sorted(self.codes, key=len, reverse=True)
         known = "|".join(regex.escape(name) for name in sorted(names, key=len, reverse=True))
         # A name that nothing marks must be one that is known; where nothing is known, any will do.
@@ -86,10 +91,12 @@ class FormatPatterns:
         ends = [form.end] if form.end.strip() else [form.section_end, form.separator]
         after_call = [self.loose(end) for end in ends if end.strip()]
         others = [self.loose(variant.end) for variant in form.variants if variant.end.strip()]
-        # One may begin another, so they are looked for one after the other.
-        self.call_end = [compiled(rf"\s*(?:{'|'.join(some)})") for some in (after_call, others) if some]
+        # One may begin another, so they are looked for one after the other. Then what tells that an end is missing.
+        missing = [*self._end_tags(), *([] if form.is_object else self._openings(first=False))]
+        self.call_end = [compiled(rf"\s*(?:{'|'.join(some)})") for some in (after_call, others, missing) if some]
         self.section_end = self._section_end()
-        self.members = None if isinstance(form.arguments, Json) else MemberPatterns(form.arguments, self.loose)
+        ending = form.end if form.end.strip() not in form.stop else ""
+        self.members = None if isinstance(form.arguments, Json) else MemberPatterns(form.arguments, self.loose, ending)
 
     def loose(self, layout: str, *, groups: bool = False, tight: bool = False) -> str:
         """A pattern for a text of the layout. ``groups``: placeholders are groups. ``tight``: what stands beside it is
@@ -109,10 +116,20 @@ class FormatPatterns:
     def _spell(self, part: str, groups: bool, tight: bool) -> str:
         pattern = ""
         for before, character in zip(" " + part, part, strict=False):
-            # Between two tags there is no text.
-            pattern += r"\s*" if _is_end(before) and _is_beginning(character) else ""
+            pattern += r"\s*" if self._is_between(before, character, tight=tight) else ""
             pattern += self._one(character, groups, tight)
         return pattern
+
+    def _is_between(self, before: str, after: str, *, tight: bool) -> bool:
+        """Whether these two stand on both sides of where there is no text: between two tags, or a tag and a bracket."""
+        if before + after in self._inside:
+            return False
+        ends, begins = _is_end(before), _is_beginning(after)
+        if (ends and begins) or (ends and after in "[{") or (before in _CLOSED and begins):
+            return True
+        # Behind a mark that tells a call from text there is no text at all.
+        words = (ends and after.isalnum()) or (before.isalnum() and begins)
+        return words and not tight and self._form.trigger == "marker"
 
     def _one(self, character: str, groups: bool, tight: bool) -> str:
         if character in PLACEHOLDERS:
@@ -159,14 +176,19 @@ class FormatPatterns:
         lead = ""
         if first and trained and form.section_begin.strip():
             # Some leave the frame of all calls out, if each has a mark of its own.
-            lead = f"(?:{self.loose(form.section_begin)}){'?' if begin.strip() else ''}"
+            # And some the bracket of the list, behind a mark.
+            mark = form.section_begin.strip().removesuffix("[")
+            bracket = r"\s*\[?" if mark and mark != form.section_begin.strip() else ""
+            section = self.loose(mark) + bracket if bracket else self.loose(form.section_begin)
+            lead = f"(?:{section}){'?' if begin.strip() else ''}"
         elif not first:
             lead = rf"\s*(?:{self.loose(form.separator)})?"
         behind = self.loose(between, groups=trained) if between.strip() else ""
         # Where the name tells a call from text, it stands exactly where it belongs.
         space = "" if form.trigger == "named" else r"\s*"
         behind = f"{space}{behind}{self._follows(between)}"
-        return rf"{lead}\s*{self.loose(begin, groups=trained)}{space}(?P<name>{self._name}){behind}"
+        before = r"\s+" if _ends_a_word(begin) else space
+        return rf"{lead}\s*{self.loose(begin, groups=trained)}{before}(?P<name>{self._name}){behind}"
 
     def _follows(self, between: str) -> str:
         """What must come where nothing marks the end of a name."""
@@ -182,9 +204,17 @@ class FormatPatterns:
     def _section_end(self) -> Any:
         form = self._form
         if not form.is_object:
-            return compiled(r"\s*" + self.loose(form.section_end)) if form.section_end.strip() else NEVER
+            mark = form.section_end.strip().removeprefix("]")
+            bracket = r"\]?\s*" if mark and mark != form.section_end.strip() else ""
+            end = bracket + self.loose(mark) if bracket else self.loose(form.section_end)
+            return compiled(r"\s*" + end) if form.section_end.strip() else NEVER
         tail = _behind_object(form.section_end)
         return compiled(rf"\s*(?:\]\s*)?{self.loose(tail)}" if tail else r"\s*\]")
+
+    def _end_tags(self) -> list[str]:
+        """The tags of what ends a call, where it is several: any of them may be missing."""
+        tags = _END_TAGS.fullmatch(self._form.end)
+        return [self.loose(tag) for tag in tags.captures(1)] if tags else []
 
     def _fences(self) -> list[str]:
         return ["```"] if self._form.is_object else []
@@ -192,7 +222,7 @@ class FormatPatterns:
     def _any(self, *layouts: str) -> Any:
         """Any of these behind a call, with the bracket of a list in front of it."""
         ends = [_behind_object(layout) if self._form.is_object else layout.strip() for layout in layouts]
-        patterns = dict.fromkeys(self.loose(end) for end in ends if end)
+        patterns = dict.fromkeys([*(self.loose(end) for end in ends if end), *self._end_tags()])
         bracket = r"\s*(?:\]\s*)?" if self._form.is_object else r"\s*"
         return compiled(f"{bracket}(?:{'|'.join(patterns)})") if patterns else NEVER
 
@@ -222,6 +252,11 @@ def any_of(*patterns: Any) -> Any:
 
 def _without_groups(pattern: str) -> str:
     return str(regex.sub(r"\(\?P<\w+>", "(?:", pattern))
+
+
+def _ends_a_word(layout: str) -> bool:
+    """Whether only white space tells the name behind this text from the rest of a word."""
+    return layout[-1:].isspace() and layout.rstrip()[-1:].isalnum()
 
 
 def _is_code(character: str) -> bool:

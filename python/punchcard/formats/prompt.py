@@ -16,8 +16,10 @@ from typing import Any
 
 from punchcard.chat import Call, Message
 from punchcard.errors import ModelError
+from punchcard.exact import read_json, write_json
 from punchcard.formats.base import ID9, INDEX0, NAME, PLACEHOLDERS, ToolFormat
 from punchcard.formats.examples import study, survey
+from punchcard.formats.results import in_order
 from punchcard.formats.template import render_template
 from punchcard.formats.writing import fill, fitting_id, write_calls
 from punchcard.tools import Tool
@@ -64,6 +66,7 @@ def render_prompt(
     variables |= {"eos_token": eos_token}
     if reasoning is not None:
         variables |= {"enable_thinking": reasoning, "thinking": reasoning}
+    messages = in_order(messages)
     spoken = _one_call_each(messages) if tool_format.one_call else messages
     turns = [_called(tool_format, message, able) for message in spoken]
     if able.tools:
@@ -185,10 +188,12 @@ def _call(call: Message) -> Call:
     arguments = function.get("arguments") or {}
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments)
-        except ValueError:
+            arguments = read_json(arguments, strict=False)
+        except (ValueError, RecursionError):
             arguments = {"arguments": arguments}
-    return Call(str(function.get("name", "")), arguments, call.get("id"))
+    if not isinstance(arguments, Mapping):
+        arguments = {"arguments": arguments}
+    return Call(str(function.get("name", "")), dict(arguments), call.get("id"))
 
 
 def _told(tool_format: ToolFormat, turns: Sequence[Message]) -> Iterator[Message]:
@@ -254,5 +259,4 @@ def _tried(template: str, messages: list[Message], definitions: Sequence[dict[st
         return ""
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+_json = write_json

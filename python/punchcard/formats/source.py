@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import regex
@@ -14,6 +15,7 @@ MOST_SPACE = 128
 _SPACES = re.compile(r"(\\s|\[\\s[^\]]*\])\*\+?")
 
 
+@lru_cache(maxsize=1024)
 def compiled(pattern: str, flags: int = 0) -> Any:
     """A pattern in which each run of white space is bounded, and is not tried again in parts."""
     return regex.compile(_SPACES.sub(rf"\1{{0,{MOST_SPACE}}}+", pattern), flags)
@@ -30,7 +32,7 @@ class Source:
     """
 
     def __init__(self, marks: Mapping[int, str]) -> None:
-        self.closed = False
+        self.closed = self.cut_off = False
         self._marks = dict(marks)
         self._text = ""
         self._at = 0
@@ -40,9 +42,9 @@ class Source:
         self._text = self._text[self._at :] + text
         self._at = 0
 
-    def close(self) -> None:
-        """Says that no more text will come."""
-        self.closed = True
+    def close(self, *, cut_off: bool = False) -> None:
+        """Says that no more text will come; ``cut_off``: though there would have been more."""
+        self.closed, self.cut_off = True, cut_off
 
     @property
     def at_end(self) -> bool:
@@ -100,6 +102,11 @@ class Source:
         """Goes back to where the record began."""
         self._text = self.recall() + self._text[self._at :]
         self._at = 0
+
+    @property
+    def recording(self) -> bool:
+        """Whether a record is kept."""
+        return self._record is not None
 
     def recall(self) -> str:
         """What was read since the record began. Ends the record."""

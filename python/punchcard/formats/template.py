@@ -17,6 +17,7 @@ from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from punchcard.errors import ModelError
+from punchcard.exact import write_json
 
 # For a model without a template: the most common layout.
 _CHATML = (
@@ -69,7 +70,7 @@ def _tojson(
     sort_keys: bool = False,
 ) -> str:
     # Jinja's own filter escapes for HTML, which models have not seen.
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+    return write_json(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
 def _now(form: str) -> str:

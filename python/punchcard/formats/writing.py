@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from punchcard import exact
 from punchcard.chat import Call
 from punchcard.formats.base import ID, ID9, ID10, INDEX0, INDEX1, NAME, PLACEHOLDERS, Json, Spacing, ToolFormat
 from punchcard.tags.styles import write_object
@@ -37,13 +38,13 @@ def write_arguments(tool_format: ToolFormat, arguments: dict[str, Any]) -> str:
     if not isinstance(style, Json):
         return write_object(style, arguments)
     if style.spacing == "indented":
-        indented = json.dumps(arguments, ensure_ascii=False, indent=4)
+        indented = exact.write_json(arguments, indent=4)
         return indented.replace("\n", "\n        ")
     return write_json(arguments, style.spacing)
 
 
 def write_json(value: Any, spacing: Spacing = "spaced") -> str:
-    return json.dumps(value, ensure_ascii=False, separators=_SEPARATORS[spacing])
+    return exact.write_json(value, separators=_SEPARATORS[spacing])
 
 
 def json_name(name: str) -> str:

@@ -15,12 +15,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from punchcard.chat import Call, Delta, Message, Reply, Request, Sampling
-from punchcard.errors import GrammarError, ModelError, PunchcardError, SchemaError
+from punchcard.errors import GrammarError, ModelError, PunchcardError, SchemaError, ToolError
+from punchcard.exact import read_json, write_json
 from punchcard.generation import Statistics
 from punchcard.grammar import Grammar
 from punchcard.models.base import require
 from punchcard.models.checked import CheckedText, NotEnforcedError, any_spelling, arguments_grammar
 from punchcard.schemas import JsonSchema
+from punchcard.toolschemas import blamed, object_schema
 
 if TYPE_CHECKING:
     from punchcard.tools import Tool
@@ -387,7 +389,7 @@ class _WrittenCall:
         if not self._check.text:
             self._check.add("{}")  # how some servers write that there are none
         self._check.finish()
-        return Call(self.name, json.loads(self._check.text), self.id)
+        return Call(self.name, read_json(self._check.text), self.id)
 
 
 def _compilable(request: Request) -> dict[str, Grammar]:
@@ -396,14 +398,13 @@ def _compilable(request: Request) -> dict[str, Grammar]:
     grammars: dict[str, Grammar] = {}
     for tool in request.tools:
         try:
-            grammar = arguments_grammar(tool.parameters if request.constrained else {"type": "object"})
+            schema = object_schema(tool.name, tool.parameters) if request.constrained else {"type": "object"}
+            grammar = arguments_grammar(schema)
             CheckedText(grammar, "")
-        except SchemaError as error:
+        except (SchemaError, ToolError) as error:
             if request.skip_tools:
                 continue
-            raise type(error)(
-                f"The arguments of {tool.name}: {error.message}", hint=error.hint, **{**error.fields, "tool": tool.name}
-            ) from error
+            raise error if error.fields.get("tool") else blamed(tool.name, error) from error
         grammars[tool.name] = grammar
     return grammars
 
@@ -420,7 +421,7 @@ def _messages(messages: Iterable[Message]) -> list[Message]:
             for call in message["tool_calls"]:
                 count += 1
                 arguments = call["function"]["arguments"]
-                text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+                text = arguments if isinstance(arguments, str) else write_json(arguments)
                 function = {"name": call["function"]["name"], "arguments": text}
                 calls.append({"id": call.get("id") or f"call_{count}", "type": "function", "function": function})
             written["tool_calls"] = calls

@@ -21,8 +21,6 @@ class Parser(Protocol):
 
     @property
     def reply(self) -> Reply: ...
-    @property
-    def repeated(self) -> bool: ...
     def feed(self, token_id: int) -> list[Delta]: ...
     def finish(self, ended: Literal["stop", "length"]) -> list[Delta]: ...
 
@@ -93,7 +91,6 @@ class _TextParser:
         # Characters that are split over tokens are told when they are whole.
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.reply = Reply()
-        self.repeated = False
 
     def feed(self, token_id: int) -> list[Delta]:
         return self._tell(self._decoder.decode(self._pieces[token_id]))

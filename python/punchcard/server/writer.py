@@ -122,7 +122,7 @@ class Writer:
         deltas = self._parser.feed(token)
         self.reasoning_tokens += bool(deltas) and all(delta.kind == "reasoning" for delta in deltas)
         self._written.deltas += self._stops.pass_on(deltas)
-        if self._stops.found or self._parser.repeated:
+        if self._stops.found:
             self.end("stop")
         elif self.tokens >= self._limit:
             budgeted = self.matcher is not None and self.matcher.budget_left is not None

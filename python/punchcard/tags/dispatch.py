@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 #: Most different triggers of one format, the ends of what is around it among them: each is followed on its own.
 MOST_TRIGGERS = 1_000
+#: Characters of them all.
+MOST_TRIGGER_CHARACTERS = 1_000_000
 
 
 class TriggeredTagsFormat(Format):
@@ -209,6 +211,15 @@ class _FreeText:
                 value=MOST_TRIGGERS,
                 path=place.path,
             )
+        # Each is looked for in each other one.
+        if sum(map(len, free.marks)) > MOST_TRIGGER_CHARACTERS:
+            raise LimitError(
+                f"The limit max_trigger_characters={MOST_TRIGGER_CHARACTERS} was passed (at {place.path or 'the top'})",
+                hint="A trigger is the beginning of a tag: a few characters do",
+                limit="max_trigger_characters",
+                value=MOST_TRIGGER_CHARACTERS,
+                path=place.path,
+            )
         if end.marks and not any(map(free.fires, end.marks)):
             raise place.error(
                 f"The end of the tag around it, {end.marks[0]!r}, contains a trigger, so it is never reached",
@@ -222,9 +233,8 @@ class _FreeText:
 
     def fires(self, mark: str) -> bool:
         """Whether ``mark`` can be the first to be complete: not if another one ends inside it."""
-        last = len(mark) - 1
-        ends = ((start, start + length) for length in self._lengths for start in range(last - length + 1))
-        return not any(mark[start:end] in self.marks for start, end in ends)
+        inside = mark[:-1]
+        return not any(len(other) <= len(inside) and other in inside for other in self.marks)
 
     @cached_property
     def marks(self) -> frozenset[str]:
@@ -238,10 +248,6 @@ class _FreeText:
     @cached_property
     def _trigger_lengths(self) -> list[int]:
         return sorted({len(trigger) for trigger in self.triggers})
-
-    @cached_property
-    def _lengths(self) -> list[int]:
-        return sorted({len(mark) for mark in self.marks})
 
     @cached_property
     def _firing(self) -> list[str]:

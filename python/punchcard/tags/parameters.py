@@ -81,6 +81,7 @@ class _Parameters:
         self.literal = literal
         self.line_break = {"optional": optional(text("\n")), "required": text("\n"), "none": EMPTY}[newlines]
         self.rules: dict[str, Expr] = {}
+        self._kinds = _Kinds(schema).of
 
     def expr(self) -> Expr:
         (pointer, schema), *others = self._alternatives(self.root, "", "object")
@@ -206,7 +207,7 @@ class _Parameters:
 
     def _values(self, style: Style, schema: Any, pointer: str) -> Iterator[tuple[str, Expr]]:
         """Each JSON type that a value may have, with its spelling."""
-        kinds = self._kinds(schema, set())
+        kinds = self._kinds(schema)
         as_json = set(kinds)
         breaks = self.line_break if style.value_breaks else EMPTY
         if "string" in kinds and style.strings != "json":
@@ -307,18 +308,18 @@ class _Parameters:
             if schema is True:
                 return [(pointer, True)]
             raise self.place.error("The parameters admit no object", "Give the schema of an object")
-        if kind not in self._kinds(schema, set()):
+        if kind not in self._kinds(schema):
             kinds = schema.get("type", "nothing")
             raise self.place.error(f"Parameters are an object, not {kinds!r}", 'Use the style "json" for other values')
         plain = set(schema) <= _ANNOTATIONS | {"$defs", "definitions", "type", "$ref"}
         if "$ref" in schema and plain:
             at = self._local(schema["$ref"])
-            return self._alternatives(_at(self.root, at), at, kind, seen)
+            return self._alternatives(pointed(self.root, at), at, kind, seen)
         for keyword in ("anyOf", "oneOf", "allOf"):
             branches = schema.get(keyword)
             if not isinstance(branches, list) or not set(schema) - {keyword} <= _ANNOTATIONS | {"$defs", "type"}:
                 continue
-            fitting = [i for i, branch in enumerate(branches) if kind in self._kinds(branch, set())]
+            fitting = [i for i, branch in enumerate(branches) if kind in self._kinds(branch)]
             if (
                 (keyword == "anyOf" and fitting)
                 or len(fitting) == 1 == len(branches)
@@ -337,7 +338,7 @@ class _Parameters:
                 )
 
     def _schema_at(self, pointer: str) -> Any:
-        return True if pointer == _ANYTHING else _at(self.root, pointer)
+        return True if pointer == _ANYTHING else pointed(self.root, pointer)
 
     def _admits(self, schema: Any, pointer: str, value: Any) -> bool:
         """Whether a value of few bytes is admitted."""
@@ -362,9 +363,6 @@ class _Parameters:
             fields["without"] = [text for text in without if text]
         return {kind: fields}
 
-    def _kinds(self, schema: Any, seen: set[str]) -> frozenset[str]:
-        return schema_kinds(schema, self.root, seen)
-
     def _local(self, reference: str) -> str:
         """The JSON pointer of a reference into the schema itself."""
         if reference != "#" and not reference.startswith("#/"):
@@ -372,35 +370,83 @@ class _Parameters:
                 f"The reference {reference!r} does not point into the schema", "Put what it means under $defs"
             )
         pointer = reference[1:]
-        if _at(self.root, pointer) is None:
+        if pointed(self.root, pointer) is None:
             raise self.place.error(f"The reference {reference!r} points to nothing", "Mend it, or add what it means")
         return pointer
 
 
-def schema_kinds(schema: Any, root: Any, seen: set[str] | frozenset[str] = frozenset()) -> frozenset[str]:
+def schema_kinds(schema: Any, root: Any) -> frozenset[str]:
     """The JSON types that values under a schema, which stands in the document ``root``, can have, or more of them."""
-    if isinstance(schema, bool):
-        return _TYPES if schema else frozenset()
-    if not isinstance(schema, Mapping):
-        return _TYPES
-    kinds = _TYPES
-    declared = schema.get("type")
-    if declared is not None:
-        names = declared if isinstance(declared, list) else [declared]
-        kinds = frozenset("number" if name == "integer" else name for name in names) & _TYPES
-    if isinstance(schema.get("enum"), list):
-        kinds &= frozenset(map(json_type, schema["enum"]))
-    if "const" in schema:
-        kinds &= {json_type(schema["const"])}
-    for keyword in ("anyOf", "oneOf"):
-        if isinstance(schema.get(keyword), list):
-            kinds &= frozenset[str]().union(*(schema_kinds(branch, root, seen) for branch in schema[keyword]))
-    for branch in schema.get("allOf", []) if isinstance(schema.get("allOf"), list) else []:
-        kinds &= schema_kinds(branch, root, seen)
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#") and reference not in seen:
-        kinds &= schema_kinds(_at(root, reference[1:]), root, seen | {reference})
-    return kinds
+    return _Kinds(root).of(schema)
+
+
+#: References within each other. What is deeper may have any type.
+_DEEPEST = 100
+
+
+class _Kinds:
+    """Finds the types of schemas in a document, each reference once."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._known: dict[str, frozenset[str]] = {}
+
+    def of(self, schema: Any, seen: frozenset[str] = frozenset()) -> frozenset[str]:
+        if isinstance(schema, bool):
+            return _TYPES if schema else frozenset()
+        if not isinstance(schema, Mapping) or len(seen) > _DEEPEST:
+            return _TYPES
+        kinds = _TYPES
+        declared = schema.get("type")
+        if declared is not None:
+            names = declared if isinstance(declared, list) else [declared]
+            kinds = frozenset("number" if name == "integer" else name for name in names if isinstance(name, str))
+            kinds &= _TYPES
+        if isinstance(schema.get("enum"), list):
+            kinds &= frozenset(map(json_type, schema["enum"]))
+        if "const" in schema:
+            kinds &= {json_type(schema["const"])}
+        for keyword in ("anyOf", "oneOf"):
+            if isinstance(schema.get(keyword), list):
+                kinds &= frozenset[str]().union(*(self.of(branch, seen) for branch in schema[keyword]))
+        for branch in schema.get("allOf", []) if isinstance(schema.get("allOf"), list) else []:
+            kinds &= self.of(branch, seen)
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference.startswith("#") and reference not in seen:
+            kinds &= self._referred(reference, seen)
+        return kinds
+
+    def _referred(self, reference: str, seen: frozenset[str]) -> frozenset[str]:
+        if reference not in self._known:
+            # In a circle of references this may be more than it is, as one of those on the way has any type.
+            self._known[reference] = self.of(pointed(self._root, reference[1:]), seen | {reference})
+        return self._known[reference]
+
+
+def schema_admits(schema: Any, root: Any, written: str) -> bool | None:
+    """Whether a schema, which stands in the document ``root``, admits a JSON text; `None` if it cannot be compiled."""
+    options: dict[str, Any] = {}
+    if schema is not True and _refers(schema):
+        schema = _absolute(schema, _base(root))
+        options = {"options": {"resources": {_base(root): schema_text(root)}}}
+    if isinstance(schema, Mapping) and isinstance(root, Mapping) and "$schema" in root:
+        schema = {"$schema": root["$schema"], **schema}
+    try:
+        return _matches(json.dumps({"json_schema": {"schema": schema_text(schema), **options}}), written)
+    except (PunchcardError, TypeError, ValueError, RecursionError):
+        return None
+
+
+def _absolute(schema: Any, base: str) -> Any:
+    """The schema with references that do not depend on where it stands."""
+    if isinstance(schema, Mapping):
+        return {
+            key: base + value
+            if key in ("$ref", "$dynamicRef") and isinstance(value, str) and value.startswith("#")
+            else _absolute(value, base)
+            for key, value in schema.items()
+        }
+    return [_absolute(item, base) for item in schema] if isinstance(schema, list) else schema
 
 
 @cache
@@ -413,12 +459,16 @@ def _bytes_compiler() -> Any:
 
 def _admits(leaf: str, written: str) -> bool:
     """Whether a leaf of JSON admits a text."""
-    from .._core import GrammarMatcher
-
     try:
-        matcher = GrammarMatcher(_bytes_compiler().compile(Grammar._read(leaf)))
+        return _matches(leaf, written)
     except PunchcardError:
         return False  # it has no value at all; whoever compiles it will say so
+
+
+def _matches(leaf: str, written: str) -> bool:
+    from .._core import GrammarMatcher
+
+    matcher = GrammarMatcher(_bytes_compiler().compile(Grammar._read(leaf)))
     return matcher.accept_string(written) and matcher.is_accepting()
 
 
@@ -442,7 +492,7 @@ def _step(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
-def _at(document: Any, pointer: str) -> Any:
+def pointed(document: Any, pointer: str) -> Any:
     """What a JSON pointer points to; None if nothing."""
     for step in pointer.split("/")[1:]:
         step = unquote(step).replace("~1", "/").replace("~0", "~")

@@ -7,10 +7,11 @@ value by it; `punchcard.tags.parameters` makes the grammar of what a schema admi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from ..exact import write_json
 
 #: Python's spelling of true, false and null.
 PYTHON_WORDS = ("True", "False", "None")
@@ -147,8 +148,7 @@ def _item(style: Style, items: Items, value: Any) -> str:
     return items.before + write(style.inner or style, value) + items.after
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+_json = write_json
 
 
 def _python_string(value: str) -> str:

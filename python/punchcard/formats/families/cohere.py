@@ -43,7 +43,7 @@ FORMATS = (
     ),
     ToolFormat(
         name="cohere_cofl",
-        models=("Cohere Command, fifth generation",),
+        models=("Cohere Command, fifth generation (cmd5)",),
         section_begin="<cofl:tool_calls>",
         begin=f'<cofl:tool_call id="{INDEX0}" name="',
         between='">',
@@ -67,7 +67,7 @@ FORMATS = (
         stop=_STOP,
         confidence="low",
         unsure="there are several variants, and which model has which is not known",
-        detection=Detection(template=(("<cofl:tool_calls>",),)),
+        detection=Detection(template=(("<cofl:tool_calls>",),), names=("cmd5",)),
     ),
     ToolFormat(
         name="command_r_plus",

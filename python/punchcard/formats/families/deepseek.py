@@ -20,7 +20,9 @@ _CALLS = (
 _UNSURE = "whether the marks are special tokens, and what the prompt begins a chat without thoughts with"
 
 
-def _dsml(name: str, models: tuple[str, ...], section: str, space: str, **more: object) -> ToolFormat:
+def _dsml(
+    name: str, models: tuple[str, ...], section: str, space: str, names: tuple[str, ...], **more: object
+) -> ToolFormat:
     """The layout of V3.2 and later, with the name of the section and what stands before the names of elements."""
     return ToolFormat(
         name=name,
@@ -40,7 +42,7 @@ def _dsml(name: str, models: tuple[str, ...], section: str, space: str, **more: 
         markers=("｜DSML｜", "<think>", "</think>"),
         stop=_STOP,
         unsure="that ｜DSML｜ is one token; " + _UNSURE,
-        detection=Detection(template=((f"<｜DSML｜{section}>",), ("｜DSML｜", section))),
+        detection=Detection(template=((f"<｜DSML｜{section}>",), ("｜DSML｜", section)), names=names),
         **more,  # type: ignore[arg-type]
     )
 
@@ -87,7 +89,7 @@ FORMATS = (
         unsure=_UNSURE,
         detection=Detection(
             template=(("<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "thinking"),),
-            names=("deepseek-v3.1", "deepseek-v3.2-exp"),
+            names=("deepseek-v3.1", "deepseek-v3.2-exp", "v3.1-terminus", "v3.2-exp"),
         ),
     ),
     _dsml(
@@ -95,6 +97,7 @@ FORMATS = (
         ("DeepSeek-V3.2",),
         "function_calls",
         "",
+        ("deepseek-v3.2", "v3.2-speciale"),
         result="<function_results>\n<result>{content}</result>\n</function_results>",
     ),
     _dsml(
@@ -102,6 +105,7 @@ FORMATS = (
         ("DeepSeek-V4", "DeepSeek-V4-Flash"),
         "tool_calls",
         "",
+        ("deepseek-v4",),
         result="<tool_result>{content}</tool_result>",
     ),
     _dsml(
@@ -109,6 +113,7 @@ FORMATS = (
         ("DeepSeek-V4.1-Flash",),
         " calls",
         " ",
+        ("deepseek-v4.1",),
         confidence="medium",
         result="<tool_result>{content}</tool_result>",
     ),

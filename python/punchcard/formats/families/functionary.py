@@ -15,7 +15,7 @@ FORMATS = (
         stop=("<|eom_id|>", "<|eot_id|>"),
         detection=Detection(
             template=(("<function=example_function_name>",), ("<function=",)),
-            names=("functionary-small-v3.1", "functionary-medium-v3.1"),
+            names=("functionary-v3.1", "functionary-small-v3.1", "functionary-medium-v3.1"),
         ),
         system=(
             "You have access to these functions:\n{tools}\nIf you choose to call one, answer with nothing but {example}"
@@ -33,7 +33,8 @@ FORMATS = (
         prefill=">>>",
         stop=("<|eot_id|>",),
         detection=Detection(
-            template=((">>>all",), (">>>${recipient}",)), names=("functionary-small-v3.2", "functionary-medium-v3.2")
+            template=((">>>all",), (">>>${recipient}",)),
+            names=("functionary-v3.2", "functionary-small-v3.2", "functionary-medium-v3.2"),
         ),
         result="{content}",
     ),

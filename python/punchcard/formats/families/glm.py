@@ -56,7 +56,7 @@ FORMATS = (
         markers=_TAGS,
         stop=("<|role_end|>",),
         detection=Detection(
-            template=(("<arg_key>", "<|role_end|>"), ("<role>OBSERVATION</role>",)), names=("ling-3", "ring-")
+            template=(("<arg_key>", "<|role_end|>"), ("<role>OBSERVATION</role>",)), names=("ling-3", "ring")
         ),
     ),
     ToolFormat(

@@ -18,7 +18,9 @@ FORMATS = (
         markers=(*TOOL_CALL_TAGS, "<tools>", "</tools>", "<tool_response>", "</tool_response>"),
         stop=("<|im_end|>",),
         unsure="whether the tags are special tokens differs from release to release",
-        detection=Detection(template=(("<tool_call>", "pydantic model json schema"),), names=("hermes",)),
+        detection=Detection(
+            template=(("<tool_call>", "pydantic model json schema"),), names=("hermes", "nousresearch")
+        ),
         system=(
             "You are a function calling AI model. You are provided with function signatures within <tools></tools> "
             "tags. You may call one or more of them to assist with the user query.\n<tools>\n{tools}\n</tools>\n"

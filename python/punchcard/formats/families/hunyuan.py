@@ -43,7 +43,7 @@ FORMATS = (
         stop=("<｜hy_eos:opensource｜>",),
         unsure="other checkpoints have another suffix, or none",
         detection=Detection(
-            template=((f"<tool_calls{_S}>",), ("<tool_sep",)), tokens=(f"<tool_calls{_S}>",), names=("hy3",)
+            template=((f"<tool_calls{_S}>",), ("<tool_sep",)), tokens=(f"<tool_calls{_S}>",), names=("hy3", "hy4")
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from punchcard.formats.base import INDEX0, INDEX1, NAME, Detection, Frame, ToolFormat
+from punchcard.formats.base import INDEX0, INDEX1, NAME, Detection, Frame, ToolFormat, Variant
 from punchcard.tags.styles import STYLES
 
 FORMATS = (
@@ -15,6 +15,14 @@ FORMATS = (
         end="<|tool_call_end|>",
         section_end="<|tool_calls_section_end|>",
         call_id=f"functions.{NAME}:{INDEX0}",
+        # The id is not always written as it was trained.
+        variants=(
+            Variant("<|tool_call_begin|>functions", f":{INDEX0}<|tool_call_argument_begin|>", "<|tool_call_end|>"),
+            Variant("<|tool_call_begin|>functions.", "<|tool_call_argument_begin|>", "<|tool_call_end|>"),
+            Variant("<|tool_call_begin|>", f":{INDEX0}<|tool_call_argument_begin|>", "<|tool_call_end|>"),
+            Variant("<|tool_call_begin|>functions", f"{INDEX0}<|tool_call_argument_begin|>", "<|tool_call_end|>"),
+            Variant("<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"),
+        ),
         reasoning=(Frame("<think>", "</think>"),),
         calls_end_reasoning=True,
         markers=(
@@ -29,7 +37,9 @@ FORMATS = (
         stop=("<|im_end|>",),
         unsure="what K2.5 begins its thoughts with, and its TypeScript style of tools",
         detection=Detection(
-            template=(("<|tool_calls_section_begin|>",),), tokens=("<|tool_calls_section_begin|>",), names=("kimi-k2",)
+            template=(("<|tool_calls_section_begin|>",),),
+            tokens=("<|tool_calls_section_begin|>",),
+            names=("kimi-k2", "k2-0905", "k2-thinking", "k2.5"),
         ),
         result="## Return of {id}\n{content}",
     ),

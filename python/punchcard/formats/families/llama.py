@@ -72,7 +72,15 @@ FORMATS = (
         trigger="start",
         stop=("<|eot|>", "<|eot_id|>"),
         detection=Detection(
-            template=(("<|header_start|>", "ipython"),), names=("llama-4", "llama4", "toolace", "watt-tool")
+            template=(("<|header_start|>", "ipython"),),
+            names=(
+                "llama-4",
+                "llama4",
+                "toolace",
+                "watt-tool",
+                "llama-3.2-1b",
+                "llama-3.2-3b",
+            ),
         ),
         shown="list",
         system=_PLAIN_LIST,

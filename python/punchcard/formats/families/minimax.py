@@ -40,7 +40,9 @@ FORMATS = (
         markers=("<minimax:tool_call>", "</minimax:tool_call>", "<think>", "</think>"),
         stop=("[e~[",),
         detection=Detection(
-            template=(("<minimax:tool_call>",),), tokens=("<minimax:tool_call>",), names=("minimax-m2",)
+            template=(("<minimax:tool_call>",),),
+            tokens=("<minimax:tool_call>",),
+            names=("minimax-m2", "m2.1", "m2.5", "m2.7"),
         ),
         result="<response>{content}</response>",
     ),

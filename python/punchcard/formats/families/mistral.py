@@ -26,7 +26,15 @@ FORMATS = (
         stop=("</s>",),
         detection=Detection(
             template=(("[TOOL_CALLS]", "[AVAILABLE_TOOLS]"), ("[TOOL_CALLS] [",), ("[TOOL_CALLS][",)),
-            names=("mistral-7b-instruct-v0.3", "mistral-nemo", "mixtral-8x22b", "mistral-large-24"),
+            names=(
+                "mistral-7b-instruct-v0.3",
+                "mistral-nemo",
+                "mixtral-8x22b",
+                "mistral-large-24",
+                "mistral-small-3.0",
+                "mistral-small-3.1",
+                "mistral-small-24b",
+            ),
         ),
         shown="list",
         system="[AVAILABLE_TOOLS]{tools}[/AVAILABLE_TOOLS]",
@@ -47,7 +55,13 @@ FORMATS = (
         unsure="which releases have version 11 and which 13",
         detection=Detection(
             template=(("[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "[AVAILABLE_TOOLS]"), ("[CALL_ID]",)),
-            names=("mistral-small-3.2",),
+            names=(
+                "mistral-small-3.2",
+                "magistral-2506",
+                "magistral-small-2506",
+                "magistral-medium-2506",
+                "mistral-medium",
+            ),
         ),
         shown="list",
         system="[AVAILABLE_TOOLS]{tools}[/AVAILABLE_TOOLS]",
@@ -65,7 +79,7 @@ FORMATS = (
         stop=("</s>",),
         detection=Detection(
             template=(("[TOOL_CALLS]", "[ARGS]", "[AVAILABLE_TOOLS]"), ("[TOOL_CALLS]", "[ARGS]")),
-            names=("devstral", "magistral", "ministral-3", "mistral-large-3"),
+            names=("devstral", "magistral", "ministral-3", "mistral-large-3", "mistral-small-4"),
         ),
         shown="list",
         system="[AVAILABLE_TOOLS]{tools}[/AVAILABLE_TOOLS]",

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from punchcard.formats.base import Detection, Frame, ToolFormat, Variant
+from punchcard.formats.base import ID, Detection, Frame, ToolFormat, Variant
 from punchcard.tags.styles import Style
 
 _NEXT = "<|end|><|start|>assistant"
@@ -20,11 +20,17 @@ FORMATS = (
             Variant("<|channel|>commentary to=functions.", "<|constrain|>json<|message|>", "<|call|>"),
             Variant("<|channel|>commentary to=functions.", "json<|message|>", "<|call|>"),
             Variant("<|channel|>commentary to=functions.", "<|message|>", "<|call|>"),
+            Variant("<|channel|>commentary to=functions.", f" {ID}<|message|>", "<|call|>"),
+            Variant("<|channel|>commentary to=functions.", f" <|constrain|>{ID}<|message|>", "<|call|>"),
             Variant("<|channel|>commentary to=", "<|constrain|>json<|message|>", "<|call|>"),
+            Variant("<|channel|>commentary to=", f" {ID}<|message|>", "<|call|>"),
+            Variant("<|channel|>commentary to=", "<|message|>", "<|call|>"),
             Variant("<|channel|>analysis to=functions.", "<|constrain|>json<|message|>", "<|call|>"),
             Variant("<|channel|>analysis to=functions.", "json<|message|>", "<|call|>"),
+            Variant("<|channel|>analysis to=functions.", f" {ID}<|message|>", "<|call|>"),
+            Variant("<|channel|>analysis to=functions.", "<|message|>", "<|call|>"),
             Variant(" to=functions.", "<|channel|>commentary <|constrain|>json<|message|>", "<|call|>"),
-            Variant(" to=functions.", "<|channel|>commentary json<|message|>", "<|call|>"),
+            Variant(" to=functions.", f"<|channel|>commentary {ID}<|message|>", "<|call|>"),
             Variant(" to=functions.", "<|channel|>commentary<|message|>", "<|call|>"),
             Variant(" to=functions.", "<|channel|>analysis <|constrain|>json<|message|>", "<|call|>"),
         ),
@@ -52,7 +58,7 @@ FORMATS = (
         stop=("<|call|>", "<|return|>"),
         confidence="low",
         unsure="prompt and result, and what stands between two parameters",
-        detection=Detection(template=(("<|channel|>", "<|message|>", "<|start|>", "rfl:parameter"),)),
+        detection=Detection(template=(("<|channel|>", "<|message|>", "<|start|>", "rfl:parameter"),), names=("beam",)),
     ),
     ToolFormat(
         name="muse_atem",

@@ -150,7 +150,7 @@ FORMATS = (
     ),
     ToolFormat(
         name="mimo_v2",
-        models=("MiMo-V2-Flash", "V2.5", "V2.6"),
+        models=("MiMo-V2-Flash", "MiMo-V2.5", "MiMo-V2.6"),
         begin="<tool_call><function=",
         between=">",
         end="</function></tool_call>",

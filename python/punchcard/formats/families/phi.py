@@ -19,7 +19,9 @@ FORMATS = (
         stop=("<|end|>",),
         confidence="medium",
         unsure="how results go back, and whether the marks are special tokens",
-        detection=Detection(template=(("<|tool|>", "<|/tool|>"),), tokens=("<|/tool_call|>",), names=("phi-4-mini",)),
+        detection=Detection(
+            template=(("<|tool|>", "<|/tool|>"),), tokens=("<|/tool_call|>",), names=("phi-4-mini", "phi-4-multimodal")
+        ),
         shown="list",
         system="You are a helpful assistant with some tools.<|tool|>{tools}<|/tool|>",
         result="<|tool_response|>{content}",

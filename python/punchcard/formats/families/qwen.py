@@ -66,7 +66,19 @@ FORMATS = (
         markers=TOOL_CALL_TAGS,
         stop=("<|im_end|>",),
         detection=Detection(
-            template=(("<tool_call>", "<function=", "<parameter="),), names=("qwen3-coder", "qwen3.5", "nemotron-3")
+            template=(("<tool_call>", "<function=", "<parameter="),),
+            names=(
+                "qwen3-coder",
+                "qwen3.5",
+                "qwen3.6",
+                "qwen3.8",
+                "nemotron-3",
+                "step-3.5",
+                "step-3.7",
+                "step-5",
+                "granite-4.2",
+                "nanbeige4.2",
+            ),
         ),
         result="<tool_response>\n{content}\n</tool_response>\n",
     ),

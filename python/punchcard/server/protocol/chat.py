@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from punchcard.chat import Message, Request
+from punchcard.exact import read_json
 from punchcard.grammar import Grammar
 from punchcard.server.errors import ApiError, BadRequest
 from punchcard.server.options import ServerOptions
@@ -241,7 +241,7 @@ def _call(call: ToolCall, param: str) -> dict[str, Any]:
 def read_arguments(text: str, param: str) -> dict[str, Any]:
     """The arguments of an earlier call, which templates take as data."""
     try:
-        arguments = json.loads(text or "{}")
+        arguments = read_json(text or "{}")
     except (ValueError, RecursionError):
         arguments = None
     if not isinstance(arguments, dict):

@@ -13,7 +13,7 @@ from punchcard.server.protocol.common import Part, blamed, required
 from punchcard.server.protocol.constraints import check_size
 from punchcard.tools import Tool, as_tools
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,63}$")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$")]
 
 
 class Function(Part):
