@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import jsonschema
 import pytest
 
 from punchcard import (
@@ -17,6 +18,7 @@ from punchcard import (
     LimitError,
     Limits,
     TokenizerInfo,
+    UnsatisfiableSchemaError,
     allocate_token_bitmask,
 )
 from punchcard.tags import structural_tag
@@ -316,3 +318,97 @@ def test_alternatives_with_equal_rests_are_read_together() -> None:
         for byte in json.dumps(values[217], separators=(",", ":")).encode():
             matcher.fill_next_token_bitmask(allocate_token_bitmask(1, INFO.vocab_size))
             assert matcher.accept_token(byte)
+
+
+# Objects whose members ask for each other are finished without a search over all orders and alternatives.
+
+
+def chain(count: int) -> dict[str, Any]:
+    return {"type": "object", "dependentRequired": {f"p{i}": [f"p{i + 1}"] for i in range(count)}}
+
+
+def conditions(count: int) -> dict[str, Any]:
+    def condition(i: int) -> dict[str, Any]:
+        given = {"properties": {f"a{i}": {"const": 1}}, "required": [f"a{i}"]}
+        return {"if": given, "then": {"required": [f"b{i}"]}, "else": {"required": [f"c{i}"]}}
+
+    first = {f"a{i}": {"enum": [1, 2]} for i in range(count)}
+    return {"type": "object", "properties": first, "allOf": [condition(i) for i in range(count)], "required": [*first]}
+
+
+def forbidden(count: int) -> dict[str, Any]:
+    """What asks for a member forbids another that is asked for, too: no proposal without a search holds."""
+    rules = [{"not": {"required": [f"a{i}", f"a{i + 1}"]}} for i in range(count)]
+    either = [{"anyOf": [{"required": [f"a{i}"]}, {"required": [f"b{i}"]}]} for i in range(count)]
+    return {"type": "object", "allOf": [*rules, *either], "required": ["a1"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "begin"),
+    [
+        (chain(400), ""),
+        (chain(400), '{"p400":0,"p398":0'),
+        (chain(40), '{"p0":0'),
+        (chain(400) | {"required": ["p0"]}, ""),
+        (chain(100) | {"required": ["p0"], "maxProperties": 101}, ""),
+        (chain(12) | {"required": ["p0"], "propertyNames": {"pattern": "^p"}}, '{"p5":1'),
+        (conditions(60), ""),
+        (conditions(60), '{"a0":1,"a1":2'),
+        (conditions(20) | {"minProperties": 43}, '{"a0":1,"a1":1'),
+        (forbidden(6), ""),
+        (forbidden(6), '{"b2":1'),
+        ({"type": "object", "minProperties": 400}, ""),
+        ({"type": "object", "minProperties": 400}, '{"a":1,"c":2'),
+        ({"type": "object", "minProperties": 30, "propertyNames": {"pattern": "^[ab]{4,5}$"}}, '{"aaaa":1'),
+        ({"type": "object", "minProperties": 40, "propertyNames": {"enum": [f"n{i}" for i in range(40)]}}, '{"n7":1'),
+    ],
+)
+def test_objects_are_completed_from_anywhere(schema: dict[str, Any], begin: str) -> None:
+    matcher = GrammarMatcher(compiled(schema))
+    assert matcher.accept_string(begin)
+    text = begin.encode() + matcher.find_completion()
+    jsonschema.Draft202012Validator(schema).validate(json.loads(text))
+    # The way is also one that the masks let through.
+    assert matcher.accept_string(text[len(begin.encode()) :])
+    assert matcher.is_accepting()
+
+
+@pytest.mark.parametrize(
+    "schema", [forbidden(2) | {"maxProperties": 1}, chain(5) | {"required": ["p0"], "maxProperties": 5}]
+)
+def test_what_no_proposal_finishes_is_refused(schema: dict[str, Any]) -> None:
+    with pytest.raises(UnsatisfiableSchemaError):
+        compiled(schema)
+
+
+def test_a_mask_before_many_members_that_ask_for_each_other_agrees_with_what_is_taken() -> None:
+    row = allocate_token_bitmask(1, INFO.vocab_size)
+    matcher = GrammarMatcher(compiled(chain(60) | {"maxProperties": 30}))
+    assert matcher.accept_string('{"p')
+    matcher.fill_next_token_bitmask(row)
+    # After p31 all of p32 to p60 must come: 30 members in all.
+    assert matcher.fork().accept_string('31":0')
+    assert not matcher.fork().accept_string('30":0')
+    assert matcher.fork().accept_string('6":0') is False
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [
+        'root ::= "" | b b{0,50} [ab]\nb ::= root root | ""',
+        'root ::= b b | "a"\nb ::= root | root "a" | ""',
+        'root ::= a a | ""\na ::= "a" root root | ""',
+    ],
+)
+def test_events_that_were_told_stay_or_are_refused(grammar: str) -> None:
+    matcher = GrammarMatcher(COMPILER.compile(Grammar.from_ebnf(grammar)), events=True)
+    told: list[Any] = []
+    try:
+        for _ in range(12):
+            matcher.accept_string("a")
+            assert matcher.events()[: len(told)] == told
+            told = matcher.events()
+        matcher.accept_token(END)
+        assert matcher.events()[: len(told)] == told
+    except LimitError as error:
+        assert "events" in str(error)

@@ -1,6 +1,7 @@
 //! Whether an object that began in some way can be finished.
 
 use super::ObjectState;
+use super::propose::Proposed;
 use crate::algebra::Algebra;
 use crate::error::SchemaError;
 use crate::formula::{Formula, FxMap, Keys, Name, Node};
@@ -38,8 +39,10 @@ impl Algebra {
         if let Some(answer) = self.independent_members(state)? {
             return Ok(answer);
         }
-        if self.proposed_members(state)?.is_some() {
-            return Ok(true);
+        match self.propose(state)? {
+            Proposed::Members(_) => return Ok(true),
+            Proposed::Nothing => return Ok(false),
+            Proposed::Unknown => {}
         }
         let names = self.names_to_try(state)?;
         // Whatever keeps the object from ending must change; only members that it speaks of can do that, and each change
