@@ -9,6 +9,7 @@ from punchcard.errors import (
     BudgetError,
     ContextLengthError,
     GrammarError,
+    InternalError,
     InvalidSchemaError,
     LimitError,
     ModelError,
@@ -73,6 +74,13 @@ class MethodNotAllowed(ApiError):
     status = 405
 
 
+class TooLate(ApiError):
+    """The request did not come in time."""
+
+    status = 408
+    type = "timeout_error"
+
+
 class TooLarge(ApiError):
     """The request has more bytes than the server reads."""
 
@@ -130,7 +138,9 @@ def refusal(error: Exception) -> ApiError:
     for kind, code in _CODES:
         if isinstance(error, kind):
             return BadRequest(_located(error), hint=error.hint, code=code)
-    if isinstance(error, PunchcardError) and not isinstance(error, ModelError):
+    if isinstance(error, MemoryError):
+        return Unavailable("The server has no memory left for this request", hint="Try again later", retry_after=5)
+    if isinstance(error, PunchcardError) and not isinstance(error, (ModelError, InternalError)):
         return BadRequest(error.message, hint=error.hint)
     return Failed("The server failed to answer; its log says why", code="internal_error")
 
