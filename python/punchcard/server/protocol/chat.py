@@ -20,8 +20,8 @@ from punchcard.server.protocol.common import (
     Body,
     CompletionUsage,
     Count,
-    Ignored,
     Items,
+    Pairs,
     Part,
     Seed,
     Stop,
@@ -126,7 +126,7 @@ class ChatRequest(Body):
     guided_decoding_backend: str | None = None
     # What changes nothing here
     user: str | None = None
-    metadata: Ignored | None = None
+    metadata: Pairs[str, str] | None = None
     store: bool | None = None
     service_tier: str | None = None
     safety_identifier: str | None = None
@@ -138,7 +138,7 @@ class ChatRequest(Body):
     presence_penalty: float | None = None
     repetition_penalty: float | None = None
     min_p: float | None = None
-    logit_bias: Annotated[dict[str, float], Field(max_length=1024)] | None = None
+    logit_bias: Pairs[str, float] | None = None
     modalities: Items[str] | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
     functions: list[Any] | None = None
@@ -168,6 +168,9 @@ class ChatRequest(Body):
         '{"type": "text", "text": "..."}',
         "tools": 'A tool is like {"type": "function", "function": {"name": "...", "parameters": {...}}}',
         "tool_choice": 'A function is named by {"type": "function", "function": {"name": "..."}}',
+        "input": "The conversation is sent as messages",
+        "prompt": "The conversation is sent as messages",
+        "response_format": 'A schema is sent as {"type": "json_schema", "json_schema": {"schema": {...}}}',
     }
 
     def to_work(self, options: ServerOptions) -> Work:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from punchcard.chat import Sampling
@@ -26,8 +26,6 @@ Count = Annotated[int, Field(ge=1)]
 Item = TypeVar("Item")
 #: A list whose first wrong item is reported alone. A client can send a hundred thousand of them.
 Items = Annotated[list[Item], Field(fail_fast=True)]
-#: Values that nobody looks at.
-Ignored = Annotated[dict[str, str], Field(max_length=64)]
 
 
 class Part(BaseModel):
@@ -39,28 +37,39 @@ class Part(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown(cls, data: Any) -> Any:
-        """Reports one unknown field; Pydantic would report every one of a hundred thousand."""
+        """Reports one unknown field, or that another object was meant. Pydantic would report every one of a hundred
+        thousand unknown fields."""
         if cls.model_config.get("extra") != "forbid" or not isinstance(data, dict):
             return data
         known = {field.alias or name for name, field in cls.model_fields.items()}
-        unknown = next((name for name in data if name not in known), None)
-        if unknown is None:
-            return data
         kinds = cls._types()
         if kinds and data.get("type", cls.model_fields["type"].default) not in kinds:
             # Another object was meant, and nothing more is to be said of this one.
-            expected = " or ".join(f"'{kind}'" for kind in kinds)
-            raise PydanticCustomError(
-                "literal_error", "Input should be {expected}", {"field": "type", "expected": expected}
-            )
-        context = {"field": unknown, "known": sorted(known)}
-        raise PydanticCustomError(UNKNOWN_FIELD, "This field is not permitted here", context)
+            context = {"field": "type", "expected": " or ".join(f"'{kind}'" for kind in kinds)}
+            raise PydanticCustomError("literal_error", "Input should be {expected}", context)
+        for name in data:
+            if name not in known:
+                context = {"field": name, "known": sorted(known)}
+                raise PydanticCustomError(UNKNOWN_FIELD, "This field is not permitted here", context)
+        return data
 
     @classmethod
     def _types(cls) -> tuple[Any, ...]:
         """What the field ``type`` may be, where it says which object this is."""
         field = cls.model_fields.get("type")
         return get_args(field.annotation) if field is not None else ()
+
+
+def _few(value: Any) -> Any:
+    if isinstance(value, dict) and len(value) > _MOST_PAIRS:
+        raise PydanticCustomError("too_long", f"Input should have at most {_MOST_PAIRS} members")
+    return value
+
+
+_MOST_PAIRS = 1024
+Key, Value = TypeVar("Key"), TypeVar("Value")
+#: An object whose members are looked at one by one, which takes a while where there are a hundred thousand.
+Pairs = Annotated[dict[Key, Value], BeforeValidator(_few)]
 
 
 class Body(Part):

@@ -19,6 +19,7 @@ from punchcard.server.protocol.common import (
     CompletionUsage,
     Count,
     Items,
+    Pairs,
     Seed,
     Stop,
     Stops,
@@ -70,7 +71,7 @@ class CompletionRequest(Body):
     presence_penalty: float | None = None
     repetition_penalty: float | None = None
     min_p: float | None = None
-    logit_bias: Annotated[dict[str, float], Field(max_length=1024)] | None = None
+    logit_bias: Pairs[str, float] | None = None
 
     NEUTRAL: ClassVar[Mapping[str, tuple[tuple[Any, ...], str | None]]] = {
         "best_of": ((1,), "Ask for n answers and pick one"),

@@ -21,6 +21,9 @@ Path: TypeAlias = "tuple[Step, ...]"
 UNKNOWN_FIELD = "unknown_field"
 
 _MOST_CHARACTERS = 100
+_LONGEST_MESSAGE = 500
+# Fields whose branches Pydantic names after their ``type``, which may be the name of a field inside as well.
+_TAGGED = ("response_format", "format")
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,8 @@ def _fault(error: Any, body: Any) -> _Fault:
     steps = error["loc"][1:]
     for index, step in enumerate(steps):
         inside = isinstance(here, Mapping) and step in here
+        if inside and path and path[-1] in _TAGGED and step == here.get("type") and (tuple(path), step) not in branches:
+            inside = False
         if inside or (isinstance(here, list) and isinstance(step, int) and step < len(here)):
             path.append(step)
             here = here[step]
@@ -81,7 +86,15 @@ def _fault(error: Any, body: Any) -> _Fault:
     context = error.get("ctx") or {}
     if "field" in context:  # an error of ours, which is found where the object is
         path.append(context["field"])
-    return _Fault(tuple(path), tuple(branches), error["type"], str(error["msg"]), context)
+    return _Fault(tuple(path), tuple(branches), error["type"], _plain(str(error["msg"])), context)
+
+
+def _plain(message: str) -> str:
+    """Pydantic's words without what a client knows nothing of."""
+    message = re.sub(r"dictionary or (instance of \w+|object to extract fields from)", "dictionary", message)
+    message = message.replace("dictionary", "dictionary (a JSON object)").replace(" after validation", "")
+    message = message.replace("Unable to extract tag using discriminator 'type'", "The field type is missing")
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}..."
 
 
 def _meant(faults: Sequence[_Fault]) -> list[_Fault]:
@@ -110,7 +123,7 @@ def _strangeness(fault: _Fault, place: Path) -> int:
 
 def _similar(name: str, known: Sequence[str]) -> str | None:
     """What may have been meant by a field that is not known."""
-    close = difflib.get_close_matches(name[:_MOST_CHARACTERS], known, n=1, cutoff=0.75)
+    close = difflib.get_close_matches(name[:_MOST_CHARACTERS], known, n=1, cutoff=0.7)
     return f"Did you mean {close[0]}?" if close else None
 
 

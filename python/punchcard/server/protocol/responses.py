@@ -15,7 +15,7 @@ from punchcard.chat import Delta, Message, Request
 from punchcard.server.errors import ApiError, BadRequest
 from punchcard.server.options import ServerOptions
 from punchcard.server.protocol.chat import ReasoningEffort, read_arguments
-from punchcard.server.protocol.common import Body, Count, Ignored, Items, Part, Temperature, TopP, required, sampling
+from punchcard.server.protocol.common import Body, Count, Items, Pairs, Part, Temperature, TopP, required, sampling
 from punchcard.server.protocol.constraints import (
     JsonObjectFormat,
     Schema,
@@ -141,7 +141,7 @@ class ResponseRequest(Body):
     structured_outputs: StructuredOutputs | None = None
     # What changes nothing here
     user: str | None = None
-    metadata: Ignored | None = None
+    metadata: Pairs[str, str] | None = None
     store: bool | None = None
     service_tier: str | None = None
     safety_identifier: str | None = None
@@ -173,6 +173,8 @@ class ResponseRequest(Body):
         '{"type": "function_call", ...} or {"type": "function_call_output", ...}',
         "tools": 'A tool is like {"type": "function", "name": "...", "parameters": {...}}',
         "tool_choice": 'A function is named by {"type": "function", "name": "..."}',
+        "messages": "The conversation is sent as input",
+        "response_format": "The form of the answer is sent as text.format",
     }
 
     def to_work(self, options: ServerOptions) -> Work:
