@@ -145,6 +145,7 @@ class Service:
             self.model,
             slots=self.slots,
             prompt_chunk=options.prompt_chunk,
+            mask_seconds=options.mask_seconds,
             on_step=self.metrics.step,
             on_start=self.metrics.start,
             on_end=self.metrics.end,
