@@ -357,6 +357,18 @@ def test_halves_of_surrogate_pairs_are_refused(make: Callable[[], Grammar]) -> N
         ('%import common.WS\nstart: "a ::= b"', True),
         ('list{x}: x "=" x\nstart: list{"::="}', True),
         ('start[capture]: "="', True),
+        ('start[stop="::="]: /x/', True),
+        ('_x.-2: "::="\nstart: _x', True),
+        ('start: %json {"const": "::="}', True),
+        # Neither can be read, and the parser of the notation that was meant says why.
+        ('; root: x\nroot = "a"', False),
+        ('-- root: x\nroot := "a"', False),
+        ('my root = ":" ;', False),
+        ('<root> ::= ":"', False),
+        ('"root" = ":"', False),
+        ("@x\nstart: '::='", True),
+        ("[" * 500_000, True),
+        ("(*" * 500_000, True),
     ],
 )
 def test_the_notation_is_told_by_the_first_rule(text: str, lark: bool) -> None:

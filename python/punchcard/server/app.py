@@ -28,7 +28,7 @@ from punchcard.server.errors import (
     Unavailable,
     refusal,
 )
-from punchcard.server.guard import Guard, refuse
+from punchcard.server.guard import ClientGone, Guard, refuse
 from punchcard.server.options import ServerOptions
 from punchcard.server.protocol.chat import ChatCompletion, ChatReply, ChatRequest
 from punchcard.server.protocol.common import Body, ErrorBody
@@ -37,7 +37,7 @@ from punchcard.server.protocol.responses import Response as ModelResponse
 from punchcard.server.protocol.responses import ResponseReply, ResponseRequest
 from punchcard.server.scheduler import Update
 from punchcard.server.service import Answers, Service, Usage, Work
-from punchcard.server.streams import Event, EventStream, Gone, event, unless_gone
+from punchcard.server.streams import Event, EventStream, event, unless_gone
 
 _LOG = logging.getLogger("punchcard.server")
 
@@ -274,8 +274,8 @@ def _add_error_handlers(app: FastAPI) -> None:
             return refuse(BadRequest(str(error.detail)))
         return refuse(Failed(str(error.detail)))
 
-    @app.exception_handler(Gone)
-    async def gone(request: Request, error: Gone) -> Response:
+    @app.exception_handler(ClientGone)
+    async def gone(request: Request, error: ClientGone) -> Response:
         return Response(status_code=499)  # for the log; nobody reads it
 
     @app.exception_handler(PunchcardError)

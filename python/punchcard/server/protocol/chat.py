@@ -126,7 +126,7 @@ class ChatRequest(Body):
     guided_decoding_backend: str | None = None
     # What changes nothing here
     user: str | None = None
-    metadata: Pairs[str, str] | None = None
+    metadata: Pairs[str] | None = None
     store: bool | None = None
     service_tier: str | None = None
     safety_identifier: str | None = None
@@ -138,7 +138,7 @@ class ChatRequest(Body):
     presence_penalty: float | None = None
     repetition_penalty: float | None = None
     min_p: float | None = None
-    logit_bias: Pairs[str, float] | None = None
+    logit_bias: Pairs[float] | None = None
     modalities: Items[str] | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
     functions: list[Any] | None = None

@@ -49,8 +49,9 @@ class Part(BaseModel):
             raise PydanticCustomError("literal_error", "Input should be {expected}", context)
         for name in data:
             if name not in known:
-                context = {"field": name, "known": sorted(known)}
-                raise PydanticCustomError(UNKNOWN_FIELD, "This field is not permitted here", context)
+                raise PydanticCustomError(
+                    UNKNOWN_FIELD, "This field is not permitted here", {"field": name, "known": sorted(known)}
+                )
         return data
 
     @classmethod
@@ -67,9 +68,9 @@ def _few(value: Any) -> Any:
 
 
 _MOST_PAIRS = 1024
-Key, Value = TypeVar("Key"), TypeVar("Value")
+Value = TypeVar("Value")
 #: An object whose members are looked at one by one, which takes a while where there are a hundred thousand.
-Pairs = Annotated[dict[Key, Value], BeforeValidator(_few)]
+Pairs = Annotated[dict[str, Value], BeforeValidator(_few)]
 
 
 class Body(Part):

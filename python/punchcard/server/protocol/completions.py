@@ -71,7 +71,7 @@ class CompletionRequest(Body):
     presence_penalty: float | None = None
     repetition_penalty: float | None = None
     min_p: float | None = None
-    logit_bias: Pairs[str, float] | None = None
+    logit_bias: Pairs[float] | None = None
 
     NEUTRAL: ClassVar[Mapping[str, tuple[tuple[Any, ...], str | None]]] = {
         "best_of": ((1,), "Ask for n answers and pick one"),

@@ -141,7 +141,7 @@ class ResponseRequest(Body):
     structured_outputs: StructuredOutputs | None = None
     # What changes nothing here
     user: str | None = None
-    metadata: Pairs[str, str] | None = None
+    metadata: Pairs[str] | None = None
     store: bool | None = None
     service_tier: str | None = None
     safety_identifier: str | None = None
