@@ -8,15 +8,12 @@ import re
 _SKIPPED = re.compile(r"(?:[\s\ufeff]|#[^\n]*|//[^\n]*|/\*.*?\*/|\(\*.*?\*\))*", re.DOTALL)
 #: A name with what may stand before and after it: `?name`, `name{x}`, `name.2`, `name[lazy]`; `[12] name`.
 _NAME = re.compile(r"(?:\[\d+[a-z]*\]\s*)?[?!]*[\w.-]+(?:\{[^}\n]*\})?(?:\.-?\d+)?(?:\[[^\]\n]*\])?\s*")
-
-
 #: What says nothing of the notation: literals, patterns, classes and comments. Then what defines a rule.
 _SCANNED = re.compile(
     r"""(?x) "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' | \#[^\n]* | //[^\n]* | /(?:[^/\\\n]|\\.)+/ | \(\*.*?\*\)
     | \[[^\]\n]*\] | (?P<defines>::=|:=|=|:)""",
     re.DOTALL,
 )
-
 #: Characters in which the first rule is looked for.
 _MOST_SCANNED = 4_000
 
