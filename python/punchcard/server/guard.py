@@ -44,6 +44,8 @@ class Guard:
         except ApiError as error:
             await self._refuse(error, receive, send)
             return
+        if replay is None:  # the client has gone
+            return
         try:
             await self._app(scope, replay, client)
         except Exception:
@@ -71,8 +73,9 @@ class Guard:
         if length.isdigit() and int(length[:20]) > self._options.max_request_bytes:
             raise self._too_large()
 
-    async def _read(self, receive: Receive) -> Receive:
-        """Reads the body as a whole, as all endpoints do, and gives what the application receives it from."""
+    async def _read(self, receive: Receive) -> Receive | None:
+        """Reads the body as a whole, as all endpoints do, and gives what the application receives it from; `None` if
+        the client has gone."""
         seconds = self._options.read_seconds
         try:
             with anyio.fail_after(seconds):
@@ -81,6 +84,8 @@ class Guard:
             raise TooLate(
                 f"The body was not sent within {seconds:g} seconds", hint="Send it faster", code="request_timeout"
             ) from None
+        if last["type"] == "http.disconnect":
+            return None
         messages = [last]
 
         async def replay() -> Message:
