@@ -73,6 +73,7 @@ def _phase(figures: Figures) -> dict[str, Any]:
     return {
         "requests": len(figures.seconds),
         "seconds": _times(figures.seconds),
+        "by_kind": {kind: _times(values) for kind, values in figures.by_kind.items()},
         "health": _times(figures.health),
         "wrong": figures.wrong[:20],
         "wrong_count": len(figures.wrong),
@@ -81,7 +82,7 @@ def _phase(figures: Figures) -> dict[str, Any]:
 
 def _attack(url: str, model: str, seconds: float) -> None:
     """The hostile clients. They yield to the server: what they cost is not to be measured."""
-    os.nice(15)
+    os.nice(5)
     figures = asyncio.run(Siege(url, model, seed=int(time.time())).run(seconds, normal=0, hostile=True))
     print(json.dumps({"statuses": figures.statuses, "unfair": figures.unfair}))
 

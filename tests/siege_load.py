@@ -28,10 +28,11 @@ Check: TypeAlias = Callable[[dict[str, Any]], bool]
 
 @dataclass
 class Figures:
-    """What clients have seen. ``seconds``: of each normal answer; ``wrong``: normal answers that were not right;
-    ``statuses``: of hostile requests, by kind."""
+    """What clients have seen. ``seconds``: of each normal answer, also ``by_kind``; ``wrong``: those that were not
+    right; ``statuses``: of hostile requests, by kind."""
 
     seconds: list[float] = field(default_factory=list)
+    by_kind: dict[str, list[float]] = field(default_factory=dict)
     health: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     statuses: dict[str, Counter[str]] = field(default_factory=dict)
@@ -134,6 +135,7 @@ class Siege:
             try:
                 answer = await http.post(f"{self._url}/v1/chat/completions", json=self._body(**options))
                 figures.seconds.append(time.perf_counter() - started)
+                figures.by_kind.setdefault(kind, []).append(figures.seconds[-1])
                 if answer.status_code != 200 or not check(answer.json()):
                     figures.wrong.append(f"{kind}: {answer.status_code} {answer.text[:300]}")
             except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:

@@ -66,7 +66,10 @@ def serve(model: str | None, host: str, port: int, threads: int | None, log_leve
             err=True,
         )
     limits = ServerOptions(**given(**options), hosts=_LOOPBACK_NAMES if loopback and not has_key else None)
-    port, held = reserve(host, port)
+    try:
+        port, held = reserve(host, port)
+    except PunchcardError as error:
+        raise click.BadParameter(str(error), param_hint="--port") from error
     app = create_app(LocalModel.load(model, threads=threads), limits)
     service = app.state.service
     # Threads that prepare requests in Python would else hold up the one that writes answers.
