@@ -138,6 +138,28 @@ def test_what_is_not_json(body: bytes, says: str) -> None:
     assert says in str(error)
 
 
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"metadata": {"a": "\ud800"}}, "metadata.a"),
+        ({"messages": [USER, {"role": "user", "content": "x\udfff"}]}, "messages[1].content"),
+        ({"metadata": {"\ud800": "a"}}, "metadata"),
+        ({"user": "\ude00\ud83d"}, "user"),
+        ({"\udc00": 1}, None),
+        ({"structured_outputs": {"json": {"enum": ["\ud800"]}}}, "structured_outputs.json.enum[0]"),
+    ],
+)  # fmt: skip
+def test_half_a_surrogate_pair(body: dict[str, Any], param: str | None) -> None:
+    error = refused(ChatRequest, {"model": "m", "messages": [USER], **body})
+    assert (error.param, error.code) == (param, "invalid_text")
+    assert "surrogate" in str(error)
+
+
+def test_whole_surrogate_pairs_are_characters() -> None:
+    body = b'{"model": "m", "messages": [{"role": "user", "content": "\\ud83d\\ude00"}]}'
+    assert parse(body, ChatRequest, MOST_VALUES).messages[0].content == "\U0001f600"
+
+
 def test_a_body_of_too_many_values() -> None:
     error = refused(ChatRequest, b'{"model": [' + b"1," * MOST_VALUES + b"1]}")
     assert error.code == "limit_exceeded"

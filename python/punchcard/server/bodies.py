@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -11,7 +12,7 @@ from punchcard.server.errors import BadRequest
 from punchcard.server.lanes import Lane
 from punchcard.server.options import ServerOptions
 from punchcard.server.protocol.common import Body
-from punchcard.server.protocol.faults import explain
+from punchcard.server.protocol.faults import explain, spell
 
 Kind = TypeVar("Kind", bound=Body)
 
@@ -19,6 +20,8 @@ Kind = TypeVar("Kind", bound=Body)
 _SMALL_BYTES = 256 << 10
 _SMALL_VALUES = 4_000
 _THREADS = 2
+# The escape of a half of a surrogate pair; most have their other half beside them.
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 _WAITING = 64
 
 
@@ -53,6 +56,8 @@ def parse(body: bytes, kind: type[Kind], most_values: int) -> Kind:
             code="limit_exceeded",
         )
     value = _load(body)
+    if _HALF.search(body):
+        _refuse_halves(value)
     try:
         return kind.model_validate(value)
     except ValidationError as error:
@@ -77,6 +82,38 @@ def _load(body: bytes) -> Any:
         ) from None
     except ValueError:  # integers of thousands of digits
         raise BadRequest("The body is not JSON: a number has too many digits", code="invalid_json") from None
+
+
+def _refuse_halves(value: Any) -> None:
+    """Raises `BadRequest` for half of a surrogate pair, which is no character and could not be sent back."""
+    if _is_broken(value):
+        param = spell(_path_of_half(value)) or None
+        raise BadRequest(
+            f"{param or 'The body'}: this holds half of a surrogate pair, which is no character",
+            hint="Send both halves, or the character itself",
+            param=param,
+            code="invalid_text",
+        )
+
+
+def _path_of_half(value: Any) -> list[int | str]:
+    """The path to the value, or to the object with the name, that holds one."""
+    path: list[int | str] = []
+    while isinstance(value, (dict, list)):
+        if isinstance(value, dict) and any(map(_is_broken, value)):
+            return path
+        members = value.items() if isinstance(value, dict) else enumerate(value)
+        step, value = next((step, member) for step, member in members if _is_broken(member))
+        path.append(step)
+    return path
+
+
+def _is_broken(value: Any) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _most_values(body: bytes) -> int:

@@ -47,7 +47,9 @@ class ApiError(PunchcardError):
 
     def body(self) -> dict[str, Any]:
         """The body of the answer."""
-        error = {"message": str(self), "type": self.type, "param": self.param, "code": self.code}
+        # A message may quote what cannot be encoded.
+        message = str(self).encode("utf-8", "replace").decode()
+        error = {"message": message, "type": self.type, "param": self.param, "code": self.code}
         return {"error": error}
 
 
