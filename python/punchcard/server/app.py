@@ -132,7 +132,7 @@ def _add_endpoints(app: FastAPI, service: Service, reader: Reader) -> None:
     async def prepare(request: Request, name: str, to_work: Callable[[], Work]) -> Work:
         """What is to be written: in a thread, as there may be much to read in schemas and tools."""
         service.check_model(name)
-        work = await reader.lane(await request.body()).run(to_work)
+        work = await reader.lane(await request.body()).run(lambda: to_work().with_key())
         service.check_count(work)
         return work
 

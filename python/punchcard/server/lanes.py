@@ -114,25 +114,30 @@ class Attempt(Generic[Result]):
 
 
 class Lanes:
-    """Two lanes: ``threads`` for what is quick, and as many for what is not."""
+    """Lanes of ``threads`` each: for what was quick before, for what may be, and for what is not."""
 
     def __init__(self, name: str, threads: int, *, waiting: int) -> None:
-        self._quick = Lane(name, threads, waiting=waiting)
+        self._known = Lane(f"known-{name}", threads, waiting=waiting)
+        self._quick = Lane(name, threads, waiting=waiting, nice=True)
         self._slow = Lane(f"slow-{name}", threads, waiting=waiting, nice=True)
 
-    async def run(self, work: Callable[[CancelToken], Result], seconds: float) -> Result:
+    async def run(self, work: Callable[[CancelToken], Result], seconds: float, *, known: bool = False) -> Result:
         """What ``work`` returns. It is called twice if it takes long, and cancelled when nobody waits for it.
+
+        ``known``: it was quick before, and need not be nice to others.
 
         Raises `TooSlow` after ``seconds``.
         """
         end = time.monotonic() + seconds
         with contextlib.suppress(TooSlow):
-            return await _finish(self._quick, Attempt(work), min(_QUICK_SECONDS, seconds), end)
+            return await _finish(
+                self._known if known else self._quick, Attempt(work), min(_QUICK_SECONDS, seconds), end
+            )
         return await _finish(self._slow, Attempt(work), seconds, end)
 
     def close(self) -> None:
-        self._quick.close()
-        self._slow.close()
+        for lane in (self._known, self._quick, self._slow):
+            lane.close()
 
 
 async def _finish(lane: Lane, attempt: Attempt[Result], seconds: float, end: float) -> Result:

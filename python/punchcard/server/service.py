@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import itertools
+import json
 import math
 import random
 import time
@@ -25,6 +27,8 @@ from punchcard.server.protocol.faults import shorten
 from punchcard.server.scheduler import Job, Scheduler, Update
 from punchcard.server.writer import Writer
 
+_MOST_KNOWN = 1024
+
 
 @dataclass(frozen=True)
 class Work:
@@ -37,6 +41,19 @@ class Work:
     logprobs: int | None = None
     length_param: str | None = None
     """The field by which the client has bounded the answer."""
+    grammar_key: str = ""
+    """Says which grammars it needs."""
+
+    def with_key(self) -> Work:
+        """The same with its key, which takes a while where grammars are large."""
+        digest = hashlib.sha256()
+        for asked in self.asked[:1]:  # further ones differ in their prompts
+            digest.update(repr(None if asked.answer is None else asked.answer._json()).encode())
+            if isinstance(asked, Request):
+                parts = [tool.definition() for tool in asked.tools]
+                how = [asked.tool_choice, asked.allowed, asked.parallel, asked.reasoning]
+                digest.update(json.dumps([parts, how], sort_keys=True, default=str).encode())
+        return replace(self, grammar_key=digest.hexdigest())
 
 
 @dataclass
@@ -153,6 +170,7 @@ class Service:
         # Requests without a grammar never wait behind one that is hard to compile.
         self._compilers = Lanes("compile", options.compile_threads, waiting=options.queue)
         self._renderers = Lanes("render", 2, waiting=options.queue)
+        self._known: dict[str, None] = {}
         self._in_flight = 0
         self._seconds_of_answers = 1.0  # a running mean, for Retry-After
 
@@ -237,17 +255,29 @@ class Service:
         if work.sampling.seed is not None:
             seeds = [(work.sampling.seed + i) % (1 << 64) for i in range(work.n)]
         seconds = self.options.compile_seconds
+        known = not compiles or work.grammar_key in self._known
         try:
             with self.metrics.prepare_seconds.time():
-                prompt, writers = await lanes.run(lambda cancel: self._write(work, asked, seeds, cancel), seconds)
+                prompt, writers, taken = await lanes.run(
+                    lambda cancel: self._write(work, asked, seeds, cancel), seconds, known=known
+                )
+            self._note(work.grammar_key)
         except TooSlow as error:
             raise self._too_slow(error, compiles) from None
         made = []
         for writer in writers:
             answer = Answer(next(index))
             answer.job = Job(prompt, writer, answer.tell, deadline=arrived + self.options.request_seconds)
+            answer.job.account.seconds = taken
             made.append(answer)
         return made
+
+    def _note(self, key: str) -> None:
+        """Remembers a grammar that was compiled, so that the next request with it is not among unknown ones."""
+        self._known.pop(key, None)
+        self._known[key] = None
+        if len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
 
     def _too_slow(self, error: TooSlow, compiles: bool) -> Unavailable | Overdue:
         seconds = self.options.compile_seconds
@@ -269,8 +299,8 @@ class Service:
 
     def _write(
         self, work: Work, asked: Request | Completion, seeds: list[int | None], cancel: CancelToken
-    ) -> tuple[list[int], list[Writer]]:
-        """In a thread of its own: the prompt, and a writer for each answer."""
+    ) -> tuple[list[int], list[Writer], float]:
+        """In a thread of its own: the prompt, a writer for each answer, and the seconds that the first mask took."""
         try:
             refuse_long(self.model, asked)
             plan = make_plan(self.model, asked, grammar=self.options.grammar, cancel=cancel)
@@ -311,10 +341,11 @@ class Service:
                 )
         except BudgetError as error:
             raise _too_few(error, work, limit) from error
+        started = time.thread_time()
         if (matcher := writers[0].matcher) is not None:
             # The first mask of a grammar is the costliest. Made here, it holds nobody up.
             matcher.fill_next_token_bitmask(allocate_token_bitmask(1, self.model.vocab_size))
-        return plan.prompt, writers
+        return plan.prompt, writers, time.thread_time() - started
 
 
 def _too_few(error: BudgetError, work: Work, limit: int) -> BadRequest:
