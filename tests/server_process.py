@@ -77,8 +77,12 @@ def serving(model: Any, options: ServerOptions | None = None) -> Iterator[Any]:
     """Serves ``model``; gives the server, with its ``url`` and ``service``."""
     import uvicorn
 
+    from punchcard.server.connections import uvicorn_options
+
+    options = options or ServerOptions()
     app = create_app(model, options)
-    server: Any = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=5))
+    settings = {**uvicorn_options(options), "timeout_graceful_shutdown": 5}
+    server: Any = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", **settings))
     thread = threading.Thread(target=server.run)
     thread.start()
     deadline = time.monotonic() + 30

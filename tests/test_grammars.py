@@ -357,6 +357,9 @@ def test_halves_of_surrogate_pairs_are_refused(make: Callable[[], Grammar]) -> N
         ('%import common.WS\nstart: "a ::= b"', True),
         ('list{x}: x "=" x\nstart: list{"::="}', True),
         ('start[capture]: "="', True),
+        ('start[stop="::="]: /x/', True),
+        ('_x.-2: "::="\nstart: _x', True),
+        ('start: %json {"const": "::="}', True),
     ],
 )
 def test_the_notation_is_told_by_the_first_rule(text: str, lark: bool) -> None:
@@ -365,6 +368,23 @@ def test_the_notation_is_told_by_the_first_rule(text: str, lark: bool) -> None:
 
     expected = Grammar.from_lark(text) if lark else Grammar.from_ebnf(text)
     assert structured_grammar(StructuredOutputs(grammar=text), 10_000) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "lark"),
+    [
+        ('; rules\nroot = "a:"', False),
+        ('-- rules\nroot := "a"', False),
+        ('my root = ":" ;', False),
+        ('<root> ::= ":"', False),
+        ('"root" = ":"', False),
+        ("@x\nstart: '::='", True),
+        ("[" * 500_000, True),
+        ("(*" * 500_000, True),
+    ],
+)
+def test_a_grammar_that_cannot_be_read_is_refused_in_its_own_notation(text: str, lark: bool) -> None:
+    assert is_lark(text) == lark
 
 
 # Rules that are other rules, around in a circle: A ::= A adds no text.

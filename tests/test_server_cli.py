@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     monkeypatch.setattr(uvicorn, "run", run)
     monkeypatch.setattr(LocalModel, "load", lambda name, threads=None: FakeBatchModel(counting))
+    monkeypatch.setattr(sys, "setswitchinterval", lambda seconds: None)
     monkeypatch.delenv("PUNCHCARD_API_KEY", raising=False)
     return seen
 
@@ -71,6 +74,27 @@ def test_what_makes_no_sense_is_refused(served: dict[str, Any], arguments: list[
     result = invoke(*arguments)
     assert result.exit_code == 2
     assert not served
+
+
+def test_a_port_that_is_taken_is_said_before_a_model_is_loaded(
+    served: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalModel, "load", lambda name, threads=None: pytest.fail("a model is loaded"))
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        result = invoke("--port", str(port))
+    assert result.exit_code == 2
+    assert f"cannot listen on 127.0.0.1, port {port}" in " ".join(result.stderr.split())
+    assert " at http" not in result.stderr
+    assert not served
+
+
+def test_any_free_port_is_named(served: dict[str, Any]) -> None:
+    result = invoke("--port", "0")
+    assert served["port"] > 0
+    assert f"fake at http://127.0.0.1:{served['port']}/v1" in result.stderr
 
 
 def test_every_option_is_documented() -> None:

@@ -119,6 +119,91 @@ def test_refusals_name_the_field(server: Any, body: Any, param: str, code: str |
     assert says in told["message"]
 
 
+CALLED = {"type": "function", "function": {"name": "f", "parameters": {"properties": {"a": {"const": "x" * 30}}}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        ("chat/completions", {"messages": [{"role": "user", "content": "x"}], "max_tokens": 5}, "max_tokens"),
+        (
+            "chat/completions",
+            {"messages": [{"role": "user", "content": "x"}], "max_completion_tokens": 5},
+            "max_completion_tokens",
+        ),
+        ("completions", {"prompt": "x", "max_tokens": 5}, "max_tokens"),
+        ("responses", {"input": "x", "max_output_tokens": 5}, "max_output_tokens"),
+    ],
+)
+def test_too_few_tokens_are_told_in_the_words_of_the_request(server: Any, path: str, body: Any, param: str) -> None:
+    constrained = {"structured_outputs": {"json": {"const": "x" * 30}}}
+    answer = post(server, f"/v1/{path}", model="fake", **body, **constrained)
+    told = error(answer)
+    assert answer.status_code == 400
+    assert (told["param"], told["code"]) == (param, "max_tokens_too_small")
+    assert (
+        told["message"]
+        == f"{param} is 5; a complete answer takes at least 32. Raise {param}, or make the schema simpler"
+    )
+
+
+def test_too_few_tokens_that_nobody_has_named(server: Any) -> None:
+    body = {"model": "fake", "input": "x", "structured_outputs": {"json": {"const": "x" * 200}}}
+    told = error(post(server, "/v1/responses", **body))
+    assert (told["param"], told["code"]) == (None, "max_tokens_too_small")
+    assert "at most 100 tokens" in told["message"]
+
+
+def test_too_little_room_after_the_prompt(server: Any) -> None:
+    messages = [{"role": "user", "content": "x" * 4000}]
+    told = error(post(server, messages=messages, max_tokens=90, structured_outputs={"json": {"const": "x" * 85}}))
+    assert told["code"] == "max_tokens_too_small"
+    assert "The prompt leaves room for" in told["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("chat/completions", {"messages": [{"role": "user", "content": "x " * 1_000_000}]}),
+        ("chat/completions", {"messages": [{"role": "user", "content": "x"}] * 10_000}),
+        ("chat/completions", {"messages": [{"role": "user", "content": "x " * 1_000_000}], "tools": [CALLED]}),
+        ("completions", {"prompt": "x " * 1_000_000}),
+        ("responses", {"input": "x " * 1_000_000, "structured_outputs": {"json": {}}}),
+    ],
+)
+def test_a_prompt_that_is_far_too_long_is_no_fault_of_the_grammar(server: Any, path: str, body: Any) -> None:
+    answer = post(server, f"/v1/{path}", model="fake", **body)
+    told = error(answer)
+    assert answer.status_code == 400
+    assert told["code"] == "context_length_exceeded"
+    assert "room for 4096" in told["message"]
+    assert "grammar" not in told["message"]
+
+
+def test_answers_without_number(server: Any) -> None:
+    for n in (9, 10**9, 10**18):
+        assert error(post(server, n=n))["param"] == "n"
+    told = error(post(server, "/v1/completions", model="fake", prompt=["x"] * 9))
+    assert told["param"] == "prompt"
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit, BaseException, MemoryError, RecursionError])
+def test_whatever_preparing_raises_is_the_fault_of_one_request(
+    server: Any, raised: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from punchcard.server import service
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise raised("broken")
+
+    monkeypatch.setattr(service, "make_plan", fail)
+    failed = post(server)
+    assert failed.status_code == (503 if raised is MemoryError else 500)
+    assert "broken" not in failed.text
+    monkeypatch.undo()
+    assert post(server).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("content", "kind", "says"),
     [

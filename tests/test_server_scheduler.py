@@ -373,3 +373,170 @@ def test_closing_ends_what_is_left() -> None:
 def test_a_temperature_next_to_nothing_is_greedy() -> None:
     logits = np.array([0.0, 3.0, -50.0], dtype=np.float32)
     assert Sampler(5e-324, top_p=5e-324, seed=1).sample(logits) == 1
+
+
+class Panic(BaseException):
+    """As pyo3 raises where Rust panics: no `Exception`."""
+
+
+@pytest.mark.parametrize("error", [Panic, KeyboardInterrupt, SystemExit, MemoryError, GeneratorExit])
+@pytest.mark.parametrize("name", ["fill_next_token_bitmask", "accept_token", "find_jump_forward_string"])
+def test_whatever_a_grammar_raises_ends_its_request_only(
+    schedulers: Any, error: type[BaseException], name: str
+) -> None:
+    model = FakeBatchModel(counting, seconds=0.001)
+    scheduler = schedulers(model)
+    job, failing = ask(model, "x", answer=Grammar.from_regex("[a-z]{3}"))
+    job.writer.matcher = _Broken(job.writer.matcher, name, error)  # type: ignore[assignment]
+    other, good = ask(model, "x", answer=Grammar.from_regex("[a-z]{3}"))
+    scheduler.submit(job, other)
+    raised = failing.wait().error
+    assert isinstance(raised, Exception)
+    assert good.wait().finish == "stop"
+    assert scheduler.alive
+    later, heard = ask(model, "x")
+    scheduler.submit(later)
+    assert heard.wait().finish == "length"
+
+
+class _Broken:
+    """A matcher of which one method raises."""
+
+    def __init__(self, inner: Any, name: str, error: type[BaseException]) -> None:
+        self._inner, self._name, self._error = inner, name, error
+
+    def __getattr__(self, name: str) -> Any:
+        if name != self._name:
+            return getattr(self._inner, name)
+
+        def fail(*_: Any) -> Any:
+            raise self._error("broken")
+
+        return fail
+
+
+@pytest.mark.parametrize("error", [Panic, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("where", ["forward_batch", "parser", "sequence", "on_start", "on_step", "on_end"])
+def test_whatever_raises_the_scheduler_lives(schedulers: Any, error: type[BaseException], where: str) -> None:
+    broken = threading.Event()
+
+    def fail(*_: Any) -> Any:
+        if broken.is_set():
+            raise error("broken")
+
+    model = FakeBatchModel(counting)
+    hooks = {name: fail for name in ("on_start", "on_step", "on_end") if name == where}
+    scheduler = schedulers(model, **hooks)
+    broken.set()
+    job, failing = ask(model, "abc")
+    if where == "forward_batch":
+        forward = model.forward_batch
+        model.forward_batch = lambda parts: fail() or forward(parts)  # type: ignore[method-assign]
+    if where == "parser":
+        job.writer._parser.feed = fail  # type: ignore[method-assign]
+    if where == "sequence":
+        for slot in scheduler._slots._slots:
+            slot.sequence.rewind = fail  # type: ignore[method-assign]
+    scheduler.submit(job)
+    failing.wait()
+    broken.clear()
+    other, good = ask(model, "abc")
+    scheduler.submit(other)
+    assert good.wait().finish == "length"
+    assert scheduler.alive
+
+
+class Laggard:
+    """A matcher whose masks take as long as a test likes: each waits for a permit."""
+
+    def __init__(self, inner: Any, computing: float = 0.0) -> None:
+        self._inner = inner
+        self._computing = computing
+        self.permits = threading.Semaphore(0)
+        self.entered = 0
+
+    def fill_next_token_bitmask(self, bitmask: Any, index: int = 0) -> bool:
+        self.entered += 1
+        assert self.permits.acquire(timeout=60)
+        until = time.thread_time() + self._computing
+        while time.thread_time() < until:
+            pass
+        return bool(self._inner.fill_next_token_bitmask(bitmask, index))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+def laggard(model: Any, computing: float = 0.0, prompt: str = "x") -> tuple[Job, Any, Laggard]:
+    job, heard = ask(model, prompt, answer=Grammar.from_regex("[a-z]{6}"), max_new_tokens=20)
+    slow = Laggard(job.writer.matcher, computing)
+    job.writer.matcher = slow  # type: ignore[assignment]
+    return job, heard, slow
+
+
+def test_slow_masks_do_not_hold_slots_that_others_wait_for(schedulers: Any) -> None:
+    model = FakeBatchModel(counting)
+    scheduler = schedulers(model, slots=2)
+    slow = [laggard(model, prompt="slow" * 3) for _ in range(2)]
+    scheduler.submit(*(job for job, _, _ in slow))
+    assert eventually(lambda: all(matcher.entered for _, _, matcher in slow))
+    # No mask is made while these are answered.
+    for length in (3, 4, 5, 6, 7):
+        job, quick = ask(model, "q" * length)
+        scheduler.submit(job)
+        assert quick.wait().finish == "length"
+    for _, _, matcher in slow:
+        matcher.permits.release(100)
+    expected = "".join(chr(ord("a") + (12 + i) % 26) for i in range(6))
+    for _, heard, _ in slow:
+        assert heard.wait().finish == "stop"
+        assert heard.text == expected
+    assert scheduler.state.running == 0
+
+
+def test_an_answer_that_was_set_aside_goes_on_where_it_was(schedulers: Any) -> None:
+    model = FakeBatchModel(counting)
+    scheduler = schedulers(model, slots=1)
+    job, heard, matcher = laggard(model, prompt="slow" * 3)
+    scheduler.submit(job)
+    for permits in range(1, 3):
+        matcher.permits.release()
+        assert eventually(lambda wanted=permits + 1: matcher.entered == wanted)  # type: ignore[misc]
+        other, quick = ask(model, "q" * permits)
+        scheduler.submit(other)
+        assert quick.wait().finish == "length"
+        assert job.asides == permits
+    matcher.permits.release(100)
+    assert heard.wait().finish == "stop"
+    assert heard.text == "".join(chr(ord("a") + (12 + i) % 26) for i in range(6))
+    assert job.writer.tokens == 6
+
+
+def test_an_answer_is_not_set_aside_for_ever(schedulers: Any) -> None:
+    model = FakeBatchModel(counting)
+    scheduler = schedulers(model, slots=1)
+    job, heard, matcher = laggard(model)
+    scheduler.submit(job)
+    for turn in range(4):
+        assert eventually(lambda wanted=turn + 1: matcher.entered == wanted)  # type: ignore[misc]
+        other, quick = ask(model, "q")
+        scheduler.submit(other)
+        assert quick.wait().finish == "length"
+        matcher.permits.release()
+    error = heard.wait().error
+    assert isinstance(error, Overdue)
+    assert error.code == "mask_timeout"
+
+
+def test_masks_that_take_more_than_their_share_end_their_request(schedulers: Any) -> None:
+    model = FakeBatchModel(counting)
+    scheduler = schedulers(model, mask_seconds=0.5)
+    job, heard, matcher = laggard(model, computing=0.3)
+    matcher.permits.release(100)
+    other, good = ask(model, "x", answer=Grammar.from_regex("[a-z]{3}"))
+    scheduler.submit(job, other)
+    error = heard.wait().error
+    assert isinstance(error, Overdue)
+    assert "0.5 seconds" in str(error)
+    assert error.code == "mask_timeout"
+    assert good.wait().finish == "stop"

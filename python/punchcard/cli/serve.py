@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import sys
 from typing import Any
 
 import click
 
 from punchcard.cli.options import given, model_option
 
+_SWITCH_SECONDS = 0.0005
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
@@ -23,10 +25,14 @@ _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 @click.option("--max-tokens", type=click.IntRange(min=1), help="Most tokens of an answer. Default: 4096.")
 @click.option("--max-n", type=click.IntRange(min=1), help="Most answers to one request. Default: 8.")
 @click.option("--max-request-bytes", type=click.IntRange(min=1), help="Of a request's body. Default: 4 MiB.")
+@click.option("--max-request-values", type=click.IntRange(min=1), help="JSON values of a body. Default: 200000.")
 @click.option("--max-schema-bytes", type=click.IntRange(min=1), help="Of a schema or grammar. Default: 1 MiB.")
 @click.option("--request-seconds", type=click.FloatRange(min=1), help="Most time of a request. Default: 300.")
 @click.option("--compile-seconds", type=click.FloatRange(min=1), help="Most time for its grammar. Default: 20.")
 @click.option("--compile-threads", type=click.IntRange(min=1), help="Grammars compiled at once. Default: 2.")
+@click.option("--mask-seconds", type=click.FloatRange(min=1), help="Most computing for an answer's masks. Default: 10.")
+@click.option("--read-seconds", type=click.FloatRange(min=1), help="Most time for a head, or a body. Default: 30.")
+@click.option("--connections", type=click.IntRange(min=1), help="Connections open at once. Default: 512.")
 @click.option("--prompt-chunk", type=click.IntRange(min=1), help="Prompt tokens read in one step. Default: 64.")
 @click.option("--default-temperature", type=click.FloatRange(0, 2), help="Where a request names none. Default: 1.")
 @click.option("--no-grammar", "grammar", flag_value=False, default=None, help="Enforce nothing, for comparison.")
@@ -44,6 +50,8 @@ def serve(model: str | None, host: str, port: int, threads: int | None, log_leve
 
     try:
         import uvicorn
+
+        from punchcard.server.connections import reserve, uvicorn_options
     except ModuleNotFoundError as error:
         raise PunchcardError(
             "The server needs the package uvicorn", hint="pip install 'punchcard[serve]' adds what it needs"
@@ -58,10 +66,18 @@ def serve(model: str | None, host: str, port: int, threads: int | None, log_leve
             err=True,
         )
     limits = ServerOptions(**given(**options), hosts=_LOOPBACK_NAMES if loopback and not has_key else None)
+    try:
+        port, held = reserve(host, port)
+    except PunchcardError as error:
+        raise click.BadParameter(str(error), param_hint="--port") from error
     app = create_app(LocalModel.load(model, threads=threads), limits)
     service = app.state.service
+    # Threads that prepare requests in Python would else hold up the one that writes answers.
+    sys.setswitchinterval(_SWITCH_SECONDS)
     click.echo(f"punchcard: {service.model_name} at http://{host}:{port}/v1, {service.slots} at once", err=True)
-    uvicorn.run(app, host=host, port=port, log_level=log_level, timeout_graceful_shutdown=10)
+    for reserved in held:
+        reserved.close()
+    uvicorn.run(app, host=host, port=port, log_level=log_level, **uvicorn_options(limits))
 
 
 def _is_loopback(host: str) -> bool:

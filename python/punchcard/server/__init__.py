@@ -4,11 +4,11 @@
 
 `create_app` makes the ASGI application. Requests flow down, tokens flow up:
 
-- `app`, `guard`, `streams`: HTTP;
-- `protocol`: the bodies, and what they mean to a model;
-- `service`: admission, preparation in threads;
+- `app`, `connections`, `guard`, `streams`: HTTP;
+- `bodies`, `protocol`: the bodies, and what they mean to a model;
+- `service`, `lanes`: admission, preparation in threads;
 - `scheduler`, `slots`, `batching`: one thread that writes all answers side by side;
-- `planning`, `writer`: one answer, token by token.
+- `planning`, `writer`, `steps`: one answer, token by token.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import Any, Protocol
 
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from punchcard.errors import PunchcardError
 from punchcard.generation import Model
 from punchcard.server.batching import BatchModel
+from punchcard.server.bodies import Reader
 from punchcard.server.errors import (
     ApiError,
     BadRequest,
@@ -27,16 +28,16 @@ from punchcard.server.errors import (
     Unavailable,
     refusal,
 )
-from punchcard.server.guard import Guard, refuse
+from punchcard.server.guard import ClientGone, Guard, refuse
 from punchcard.server.options import ServerOptions
 from punchcard.server.protocol.chat import ChatCompletion, ChatReply, ChatRequest
-from punchcard.server.protocol.common import ErrorBody, explain
+from punchcard.server.protocol.common import Body, ErrorBody
 from punchcard.server.protocol.completions import CompletionReply, CompletionRequest, TextCompletion
 from punchcard.server.protocol.responses import Response as ModelResponse
 from punchcard.server.protocol.responses import ResponseReply, ResponseRequest
 from punchcard.server.scheduler import Update
 from punchcard.server.service import Answers, Service, Usage, Work
-from punchcard.server.streams import Event, EventStream, Gone, event, unless_gone
+from punchcard.server.streams import Event, EventStream, event, unless_gone
 
 _LOG = logging.getLogger("punchcard.server")
 
@@ -74,6 +75,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
         401: "The API key is missing or wrong",
         404: "There is no such model",
         405: "The path has other methods",
+        408: "The request did not come in time",
         413: "The request is too large",
         429: "Too many requests wait; the header Retry-After says for how long",
         500: "The server is at fault",
@@ -98,11 +100,13 @@ def create_app(model: Model | BatchModel, options: ServerOptions | None = None) 
     """
     options = options or ServerOptions()
     service = Service(model, options)
+    reader = Reader(options)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
         service.close()
+        reader.close()
 
     app = FastAPI(
         title="Punchcard",
@@ -110,41 +114,45 @@ def create_app(model: Model | BatchModel, options: ServerOptions | None = None) 
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        # A request in another media type is no JSON: this also keeps web pages from calling without a preflight.
-        strict_content_type=True,
     )
     app.state.service = service
+    app.router.route_class = _route_class(reader)
     app.add_middleware(_Counted, service=service)
     app.add_middleware(Guard, options=options)
     _add_error_handlers(app)
-    _add_endpoints(app, service)
+    _add_endpoints(app, service, reader)
     return app
 
 
-def _add_endpoints(app: FastAPI, service: Service) -> None:
+def _add_endpoints(app: FastAPI, service: Service, reader: Reader) -> None:
     pieces = service.model.tokenizer_info.tokens
     options = service.options
+    vocab_size = service.model.vocab_size
+
+    async def prepare(request: Request, name: str, to_work: Callable[[], Work]) -> Work:
+        """What is to be written: in a thread, as there may be much to read in schemas and tools."""
+        service.check_model(name)
+        work = await reader.lane(await request.body()).run(lambda: to_work().with_key())
+        service.check_count(work)
+        return work
 
     @app.post("/v1/chat/completions", response_model=ChatCompletion, responses=_ANSWERS)
     async def chat_completions(body: ChatRequest, request: Request) -> Response:
         """Goes on with a conversation: in words, or with calls of tools, which are never executed here."""
-        service.check_model(body.model)
-        work = body.to_work(options)
+        work = await prepare(request, body.model, lambda: body.to_work(options))
         return await _answer(request, service, work, ChatReply(body, body.model, pieces), bool(body.stream))
 
     @app.post("/v1/completions", response_model=TextCompletion, responses=_ANSWERS)
     async def completions(body: CompletionRequest, request: Request) -> Response:
         """Goes on with a text."""
-        service.check_model(body.model)
-        work = body.to_work(options, service.model.vocab_size)
+        work = await prepare(request, body.model, lambda: body.to_work(options, vocab_size))
         reply = CompletionReply(body, body.model, pieces)
         return await _answer(request, service, work, reply, bool(body.stream))
 
     @app.post("/v1/responses", response_model=ModelResponse, responses=_ANSWERS)
     async def responses(body: ResponseRequest, request: Request) -> Response:
         """Goes on with a conversation, which the request brings as a whole; nothing is stored."""
-        service.check_model(body.model)
-        work = body.to_work(options)
+        work = await prepare(request, body.model, lambda: body.to_work(options))
         reply = ResponseReply(body, body.model, pieces, options.default_temperature)
         return await _answer(request, service, work, reply, bool(body.stream))
 
@@ -173,6 +181,32 @@ def _add_endpoints(app: FastAPI, service: Service) -> None:
     async def metrics() -> Response:
         """What the server has done, for Prometheus."""
         return Response(service.metrics.text(service.scheduler), media_type="text/plain; version=0.0.4")
+
+
+def _route_class(reader: Reader) -> type[APIRoute]:
+    """Routes that read bodies in threads. What FastAPI knows of a body serves the OpenAPI document alone."""
+
+    class Route(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            if self.body_field is None:
+                return super().get_route_handler()
+            kind = self.body_field.field_info.annotation
+            assert isinstance(kind, type) and issubclass(kind, Body)
+
+            async def handle(request: Request) -> Response:
+                media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+                # A request in another media type is no JSON: this also keeps web pages from calling without preflight.
+                if not (media_type.startswith("application/") and media_type.endswith(("/json", "+json"))):
+                    raise BadRequest(
+                        "The body is not JSON", hint="Send it as application/json", param=None, code="invalid_json"
+                    )
+                body = await reader.read(await request.body(), kind)
+                answer: Response = await self.endpoint(body=body, request=request)
+                return answer
+
+            return handle
+
+    return Route
 
 
 async def _answer(request: Request, service: Service, work: Work, reply: Reply, stream: bool) -> Response:
@@ -228,14 +262,6 @@ def _refused(error: Exception) -> ApiError:
 
 
 def _add_error_handlers(app: FastAPI) -> None:
-    @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> Response:
-        if error.body is None or any(found["type"] == "json_invalid" for found in error.errors()):
-            return refuse(BadRequest("The body is not JSON", code="invalid_json"))
-        if not request.headers.get("content-type", "").partition(";")[0].strip().endswith("json"):
-            return refuse(BadRequest("The body is not JSON", hint="Send it as application/json", code="invalid_json"))
-        return refuse(explain(error.errors(), error.body))
-
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
         if error.status_code == 404:
@@ -245,11 +271,11 @@ def _add_error_handlers(app: FastAPI) -> None:
             answer.headers.update(error.headers or {})
             return answer
         if error.status_code < 500:
-            return refuse(BadRequest("The body cannot be read as JSON", code="invalid_json"))
+            return refuse(BadRequest(str(error.detail)))
         return refuse(Failed(str(error.detail)))
 
-    @app.exception_handler(Gone)
-    async def gone(request: Request, error: Gone) -> Response:
+    @app.exception_handler(ClientGone)
+    async def gone(request: Request, error: ClientGone) -> Response:
         return Response(status_code=499)  # for the log; nobody reads it
 
     @app.exception_handler(PunchcardError)

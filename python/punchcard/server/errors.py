@@ -9,6 +9,7 @@ from punchcard.errors import (
     BudgetError,
     ContextLengthError,
     GrammarError,
+    InternalError,
     InvalidSchemaError,
     LimitError,
     ModelError,
@@ -46,7 +47,9 @@ class ApiError(PunchcardError):
 
     def body(self) -> dict[str, Any]:
         """The body of the answer."""
-        error = {"message": str(self), "type": self.type, "param": self.param, "code": self.code}
+        # A message may quote what cannot be encoded.
+        message = str(self).encode("utf-8", "replace").decode()
+        error = {"message": message, "type": self.type, "param": self.param, "code": self.code}
         return {"error": error}
 
 
@@ -71,6 +74,13 @@ class MethodNotAllowed(ApiError):
     """The path is there, but not for this method."""
 
     status = 405
+
+
+class TooLate(ApiError):
+    """The request did not come in time."""
+
+    status = 408
+    type = "timeout_error"
 
 
 class TooLarge(ApiError):
@@ -130,7 +140,9 @@ def refusal(error: Exception) -> ApiError:
     for kind, code in _CODES:
         if isinstance(error, kind):
             return BadRequest(_located(error), hint=error.hint, code=code)
-    if isinstance(error, PunchcardError) and not isinstance(error, ModelError):
+    if isinstance(error, MemoryError):
+        return Unavailable("The server has no memory left for this request", hint="Try again later", retry_after=5)
+    if isinstance(error, PunchcardError) and not isinstance(error, (ModelError, InternalError)):
         return BadRequest(error.message, hint=error.hint)
     return Failed("The server failed to answer; its log says why", code="internal_error")
 

@@ -6,7 +6,7 @@ import time
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from punchcard.server.scheduler import Job, Scheduler, Step, Update
+from punchcard.server.scheduler import Job, Pass, Scheduler, Update
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _STEP_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
@@ -40,9 +40,9 @@ class Metrics:
         self._waiting = Gauge("punchcard_waiting", "Answers waiting for a slot", registry=self.registry)
         self._slots = Gauge("punchcard_slots", "Answers that can be written at once", registry=self.registry)
 
-    def step(self, step: Step) -> None:
-        self.step_seconds.observe(step.seconds)
-        self.step_requests.observe(step.requests)
+    def step(self, done: Pass) -> None:
+        self.step_seconds.observe(done.seconds)
+        self.step_requests.observe(done.requests)
 
     def start(self, job: Job) -> None:
         self.queue_seconds.observe(time.monotonic() - job.submitted)

@@ -25,18 +25,26 @@ class ServerOptions:
     queue: int = 64
     #: Bytes of a request's body.
     max_request_bytes: int = 4 << 20
+    #: Values of a request's body: members of objects, items of arrays.
+    max_request_values: int = 200_000
     #: Bytes of a schema, pattern or grammar, each.
     max_schema_bytes: int = 1 << 20
     #: Tokens of an answer: the most that may be asked for, and what is taken where nothing is.
     max_tokens: int = 4096
     #: Answers to one request (``n``, or prompts of a completion times ``n``).
     max_n: int = 8
+    #: Seconds that a request's head may take, and its body, and a client to take a piece of the answer.
+    read_seconds: float = 30.0
+    #: Connections that are open at once; more are answered with 503. Used by ``punchcard serve``.
+    connections: int = 512
     #: Seconds from a request's arrival to the end of its answer.
     request_seconds: float = 300.0
     #: Seconds that a request waits for its grammar.
     compile_seconds: float = 20.0
     #: Grammars that are compiled at once. One that takes longer than ``compile_seconds`` is given up.
     compile_threads: int = 2
+    #: Seconds of computing that the masks of an answer may take.
+    mask_seconds: float = 10.0
     #: Tokens of prompts that are read in one step, by all requests together.
     prompt_chunk: int = 64
     #: Calls and answers are written under grammars. Without, they are what the model likes: for comparison only.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
@@ -10,6 +11,7 @@ from typing import Literal, Protocol
 from punchcard._core import CancelToken, CompiledGrammar
 from punchcard.chat import Delta, Reply, Request
 from punchcard.compiler import GrammarCompiler
+from punchcard.errors import ContextLengthError
 from punchcard.grammar import Grammar
 from punchcard.limits import Limits
 from punchcard.server.batching import BatchModel
@@ -49,6 +51,39 @@ def limit_grammars(model: BatchModel, limits: Limits) -> None:
     """Has the grammars of all plans for ``model`` compiled within ``limits`` from now on."""
     speaker = Speaker.of(model)
     speaker.compiler = GrammarCompiler(speaker.info, limits=limits)
+
+
+def refuse_long(model: BatchModel, asked: Request | Completion) -> None:
+    """Raises `ContextLengthError` for what is too long whatever tokens it is made of, before time is spent on it."""
+    if isinstance(asked, Request):
+        texts = [str(message.get("content") or "") for message in asked.messages]
+        # A message takes a token at least, whatever the template makes of it.
+        least = len(texts)
+    elif isinstance(asked.prompt, str):
+        texts, least = [asked.prompt], 0
+    else:
+        return
+    # A template may cut white space off.
+    size = sum(len(text.strip()) for text in texts)
+    least = max(least, size // _longest_token(model))
+    if least > model.context_length:
+        raise ContextLengthError(
+            f"The prompt has {size} characters in {len(texts)} texts, at least {least} tokens; {model.name} has room "
+            f"for {model.context_length}",
+            hint="Shorten the messages" if isinstance(asked, Request) else "Shorten the prompt",
+            tokens=least,
+            context_length=model.context_length,
+        )
+
+
+def _longest_token(model: BatchModel) -> int:
+    """The most characters that a token stands for."""
+    if model not in _longest_tokens:
+        _longest_tokens[model] = max(map(len, model.tokenizer_info.tokens))
+    return _longest_tokens[model]
+
+
+_longest_tokens: weakref.WeakKeyDictionary[BatchModel, int] = weakref.WeakKeyDictionary()
 
 
 def make_plan(

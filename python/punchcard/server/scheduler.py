@@ -2,9 +2,11 @@
 
 In every step each running request adds something to one batch: those that write, the tokens they have just picked;
 those that still read their prompt, a piece of it. Requests join and leave between steps. Masks are made before the
-forward pass, as they do not depend on it: an answer that can only end ends there, without a pass of its own. They are
-made in threads, and a request whose mask takes long, as those of a hostile grammar may, stays out of the batch until it
-is there: it holds nobody up.
+forward pass, as they do not depend on it: an answer that can only end ends there, without a pass of its own.
+
+What grammars do is done in threads (`punchcard.server.steps`). A request for which that takes long, as it may under a
+hostile grammar, stays out of the batch until it is done; and where others wait for a slot, it has to give its own up
+meanwhile. Whatever fails, fails one request: nothing ends this thread but `Scheduler.close`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -22,21 +24,22 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from punchcard import allocate_token_bitmask, apply_token_bitmask_inplace
-from punchcard._core import GrammarMatcher
 from punchcard.server.batching import BatchModel
 from punchcard.server.errors import Overdue, Unavailable
+from punchcard.server.lanes import ordinary
 from punchcard.server.slots import Slot, Slots, common_beginning
+from punchcard.server.steps import Account, Mask, Step, Steps
 from punchcard.server.writer import Finish, Writer, Written
 
 _LOG = logging.getLogger(__name__)
 
-#: A row of a bitmask; `None` where everything is allowed.
-_Mask: TypeAlias = "NDArray[np.int32] | None"
-
-# Seconds that a step waits for masks, nearly all of which take microseconds; and where nothing else is to be done.
+# Seconds that a pass waits for masks, nearly all of which take microseconds; and where nothing else is to be done.
 _PATIENCE = 0.01
 _IDLE_PATIENCE = 0.1
+# Seconds after which a request that others wait for is set aside, and how often that may happen: what it has read may
+# have to be read again.
+_BEFORE_ASIDE = 0.25
+_MOST_ASIDE = 3
 
 
 @dataclass
@@ -74,13 +77,25 @@ class Job:
     reading: bool = True
     behind: Job | None = None
     """A job that is reading what this one could then copy."""
-    mask: Future[_Mask] | None = None
-    """The mask of the next token, while it is made and until it is used."""
+    step: Future[Step] | None = None
+    """What is being done for the grammar; the job cannot pick a token until it is there."""
+    step_began: float = 0.0
+    late: bool = False
+    """The step is not waited for any more."""
+    mask: Mask = None
+    """The mask of the next token, where no step is under way."""
+    account: Account = field(default_factory=Account)
+    context: list[int] = field(default_factory=list)
+    """What its slot has to hold before it goes on: the prompt, and what it had written when it was set aside."""
+    asides: int = 0
+
+    def __post_init__(self) -> None:
+        self.context = list(self.prompt)
 
 
 @dataclass(frozen=True)
-class Step:
-    """What one step did. ``seconds`` is wall time, ``prompt_tokens`` and ``tokens`` what was computed."""
+class Pass:
+    """What one pass did. ``seconds`` is wall time, ``prompt_tokens`` and ``tokens`` what was computed."""
 
     seconds: float
     requests: int
@@ -102,6 +117,7 @@ class Scheduler:
 
     Args:
         slots: how many jobs run at once; the others wait, first come, first served.
+        mask_seconds: most seconds of computing that the masks of a job may take.
         prompt_chunk: most tokens of prompts that are read in one step, by all jobs together. A step takes the longer
             the more there are, and so does everybody's next token.
         on_step, on_start, on_end: told of each step, and of each job when it gets a slot and when it is over.
@@ -113,7 +129,8 @@ class Scheduler:
         *,
         slots: int,
         prompt_chunk: int = 64,
-        on_step: Callable[[Step], None] = lambda step: None,
+        mask_seconds: float = 10.0,
+        on_step: Callable[[Pass], None] = lambda done: None,
         on_start: Callable[[Job], None] = lambda job: None,
         on_end: Callable[[Job, Update], None] = lambda job, update: None,
     ) -> None:
@@ -121,9 +138,10 @@ class Scheduler:
         self._slots = Slots(model, slots)
         self._prompt_chunk = prompt_chunk
         self._on_step, self._on_start, self._on_end = on_step, on_start, on_end
-        self._masks = ThreadPoolExecutor(slots, thread_name_prefix="punchcard-mask")
+        self._steps = Steps(slots, model.vocab_size, mask_seconds)
         self._waiting: deque[Job] = deque()
         self._running: list[Job] = []
+        self._aside: list[Job] = []
         self._condition = threading.Condition()
         self._closing = False
         self._thread = threading.Thread(target=self._serve, name="punchcard-scheduler", daemon=True)
@@ -147,7 +165,7 @@ class Scheduler:
     @property
     def state(self) -> State:
         with self._condition:
-            return State(len(self._running), len(self._waiting), len(self._slots))
+            return State(len(self._running), len(self._waiting) + len(self._aside), len(self._slots))
 
     @property
     def alive(self) -> bool:
@@ -156,36 +174,105 @@ class Scheduler:
     def _serve(self) -> None:
         try:
             while self._has_work():
-                self._drop()
-                self._admit()
-                if self._running:
-                    self._step()
-        except Exception:
-            _LOG.exception("The scheduler has failed; nothing more will be served")
+                try:
+                    self._turn()
+                except BaseException as error:
+                    _LOG.exception("The scheduler failed; the answers that it was writing end")
+                    for job in self._jobs():
+                        self._end(job, error=ordinary(error))
         finally:
             # Whatever ended the loop: nobody waits for an answer that will not come.
             with self._condition:
                 self._closing = True
-            for job in [*self._running, *self._waiting]:
+            for job in self._jobs():
                 self._end(job, error=Unavailable("The server is shutting down"))
-            self._masks.shutdown(wait=False, cancel_futures=True)
+            self._steps.close()
             self._slots.close()
 
     def _has_work(self) -> bool:
         """Waits for jobs. False when it is time to end."""
         with self._condition:
-            while not (self._closing or self._waiting or self._running):
+            while not (self._closing or self._waiting or self._running or self._aside):
                 self._condition.wait()
             return not self._closing
+
+    def _jobs(self) -> list[Job]:
+        with self._condition:
+            return [*self._running, *self._aside, *self._waiting]
+
+    def _turn(self) -> None:
+        self._drop()
+        self._settle()
+        self._make_room()
+        self._admit()
+        if not self._pass():
+            self._idle()
 
     def _drop(self) -> None:
         """Lets go of jobs that nobody waits for, or whose time is up."""
         now = time.monotonic()
-        for job in [*self._running, *self._waiting]:
+        for job in self._jobs():
             if job.cancelled:
                 self._end(job)
             elif now > job.deadline:
                 self._end(job, error=Overdue("The answer took longer than this server gives a request"))
+
+    def _settle(self) -> None:
+        """Takes what steps have brought. Waits a moment for those that have just begun."""
+        wait([job.step for job in self._running if job.step is not None and not self._is_late(job)], _PATIENCE)
+        for job in [*self._running, *self._aside]:
+            if job.step is None:
+                continue
+            if job.step.done():
+                self._guarded(job, partial(self._take, job, job.step))
+            else:
+                job.late = True
+
+    def _is_late(self, job: Job) -> bool:
+        return job.late or job.account.slow
+
+    def _take(self, job: Job, step: Future[Step]) -> None:
+        job.step, job.late = None, False
+        pending, job.mask = step.result()
+        job.pending += pending
+        self._report(job)
+        if job in self._aside:
+            # Its turn comes after those who wait already.
+            job.context += pending
+            with self._condition:
+                self._aside.remove(job)
+                self._waiting.append(job)
+
+    def _make_room(self) -> None:
+        """Where jobs wait for a slot, takes one from the job whose grammar takes longest, while that is not done."""
+        if not self._waiting or self._slots.any_idle:
+            return
+        now = time.monotonic()
+        slow = [
+            job
+            for job in self._running
+            if job.late and job.step is not None and (job.account.slow or now - job.step_began > _BEFORE_ASIDE)
+        ]
+        if not slow:
+            return
+        job = max(slow, key=lambda job: job.account.seconds)
+        job.asides += 1
+        if job.asides > _MOST_ASIDE:
+            error = Overdue(
+                "The masks of the grammar take so long that others would have to wait",
+                hint="Make the schema or grammar simpler, or try again when the server is less busy",
+                code="mask_timeout",
+                retry_after=10,
+            )
+            self._end(job, error=error)
+            return
+        slot = _slot(job)
+        job.context = [*slot.tokens, *job.pending]
+        job.pending = []
+        with self._condition:
+            self._running.remove(job)
+            self._aside.append(job)
+        self._free(job)
 
     def _admit(self) -> None:
         """Gives idle slots to the jobs that have waited longest."""
@@ -194,37 +281,62 @@ class Scheduler:
         for job in waiting:
             if not self._slots.any_idle:
                 return
-            if self._should_wait(job):
-                continue
-            slot = self._slots.take(job.prompt)
-            job.slot, job.cached_tokens = slot, len(slot.tokens)
-            job.pending = list(job.prompt[len(slot.tokens) :])
-            with self._condition:
-                self._waiting.remove(job)
-                self._running.append(job)
+            if not self._should_wait(job):
+                self._guarded(job, partial(self._start, job))
+
+    def _start(self, job: Job) -> None:
+        first = job.asides == 0
+        slot = self._slots.take(job.context)
+        job.slot, job.reading = slot, True
+        job.pending = job.context[len(slot.tokens) :]
+        with self._condition:
+            self._waiting.remove(job)
+            self._running.append(job)
+        if first:
+            job.cached_tokens = len(slot.tokens)
             self._on_start(job)
+            if job.writer.matcher is not None:
+                self._begin(job, self._steps.begin(job.writer, job.account))
+
+    def _begin(self, job: Job, step: Future[Step]) -> None:
+        job.step, job.step_began, job.late = step, time.monotonic(), False
+        step.add_done_callback(lambda done: self._wake())
+
+    def _wake(self) -> None:
+        with self._condition:
+            self._condition.notify()
+
+    def _idle(self) -> None:
+        """Waits until a step is done or a job comes; not for long, as jobs may be cancelled."""
+        jobs = self._jobs()
+        with self._condition:
+            known = len(self._running) + len(self._aside) + len(self._waiting)
+            done = any(job.step is not None and job.step.done() for job in jobs)
+            if jobs and not done and not self._closing and known == len(jobs):
+                self._condition.wait(_IDLE_PATIENCE)
 
     def _should_wait(self, job: Job) -> bool:
         """Whether somebody is just reading a good part of the job's prompt, which it could copy in a moment."""
         if job.behind is not None and job.behind.reading and job.behind in self._running:
             return True
-        worth = self._slots.known(job.prompt) + self._prompt_chunk
+        worth = self._slots.known(job.context) + self._prompt_chunk
         readers = (other for other in self._running if other.reading)
-        job.behind = next((other for other in readers if common_beginning(other.prompt, job.prompt) > worth), None)
+        job.behind = next((other for other in readers if common_beginning(other.context, job.context) > worth), None)
         return job.behind is not None
 
-    def _step(self) -> None:
+    def _pass(self) -> bool:
+        """One pass of the model. False if no job can go on."""
         started = time.perf_counter()
-        parts = self._with_masks(self._parts())
+        parts = self._parts()
         if not parts:
-            return
+            return False
         try:
             logits = self._model.forward_batch([(_slot(job).sequence, part) for job, part in parts])
-        except Exception as error:  # whatever a runtime raises must not end the thread that serves everybody
+        except BaseException as error:  # whatever a runtime raises must not end the thread that serves everybody
             for job, _ in parts:
-                _slot(job).cut(0)
-                self._end(job, error=error)
-            return
+                self._guarded(job, partial(_slot(job).cut, 0))
+                self._end(job, error=ordinary(error))
+            return True
         prompt_tokens = sum(len(part) for job, part in parts if job.reading)
         tokens = sum(len(part) for _, part in parts) - prompt_tokens
         for (job, part), row in zip(parts, logits, strict=True):
@@ -233,54 +345,30 @@ class Scheduler:
             if not job.pending:
                 job.reading = False
                 self._guarded(job, partial(self._choose, job, row))
-        self._on_step(Step(time.perf_counter() - started, len(parts), prompt_tokens, tokens))
+        self._on_step(Pass(time.perf_counter() - started, len(parts), prompt_tokens, tokens))
+        return True
 
     def _parts(self) -> list[_Part]:
-        """What each running job adds to the next pass. Prompts share the tokens that a step has for them evenly; what
-        a short one leaves goes to the longer ones."""
+        """What each running job adds to the next pass. Prompts share the tokens that a pass has for them evenly; what
+        a short one leaves goes to the longer ones. The last token of a prompt waits for the first mask."""
         left = self._prompt_chunk
-        readers = sorted((job for job in self._running if job.reading), key=lambda job: len(job.pending))
-        parts = [(job, list(job.pending)) for job in self._running if not job.reading]
-        for index, job in enumerate(readers):
-            part = job.pending[: max(1, left // (len(readers) - index))]
+        parts = [(job, list(job.pending)) for job in self._running if not job.reading and job.step is None]
+        readers = {job: len(job.pending) - (job.step is not None) for job in self._running if job.reading}
+        waiting = sorted((job for job, length in readers.items() if length), key=lambda job: readers[job])
+        for index, job in enumerate(waiting):
+            part = job.pending[: min(readers[job], max(1, left // (len(waiting) - index)))]
             left -= len(part)
             parts.append((job, part))
         return parts
 
-    def _with_masks(self, parts: Sequence[_Part]) -> list[_Part]:
-        """Those of the parts whose jobs can go on: one that will pick a token behind its part needs its mask.
-
-        Jobs that can only end are ended.
-        """
-        choosing = [job for job, part in parts if len(part) == len(job.pending) and job.writer.matcher is not None]
-        for job in choosing:
-            if job.mask is None and job.writer.matcher is not None:
-                job.mask = self._masks.submit(_fill, job.writer.matcher, self._model.vocab_size)
-        masks = [job.mask for job in choosing if job.mask is not None]
-        # Where nobody could go on meanwhile, the first mask is waited for; not for ever, as jobs may be cancelled.
-        idle = len(choosing) == len(parts)
-        wait(masks, _PATIENCE)
-        if idle and not any(mask.done() for mask in masks):
-            wait(masks, _IDLE_PATIENCE, FIRST_COMPLETED)
-        for job in choosing:
-            if job.mask is not None and job.mask.done():
-                self._guarded(job, partial(self._end_if_nothing_follows, job, job.mask))
-        late = {job for job in choosing if job.mask is not None and not job.mask.done()}
-        return [(job, part) for job, part in parts if job.slot is not None and job not in late]
-
-    def _end_if_nothing_follows(self, job: Job, mask: Future[_Mask]) -> None:
-        row = mask.result()
-        if row is not None and _only_ends(row, job.writer.ends):
-            job.writer.end("stop")
-            self._report(job)
-
     def _choose(self, job: Job, logits: NDArray[np.float32]) -> None:
         job.writer.look(logits)
-        if job.mask is not None and (row := job.mask.result()) is not None:
-            apply_token_bitmask_inplace(logits, row)
-        job.mask = None
-        job.pending = job.writer.choose(logits)
-        self._report(job)
+        if job.writer.matcher is None:
+            job.pending = job.writer.choose(logits)
+            self._report(job)
+        else:
+            # A runtime may reuse its logits in the next pass, which may come before the step is done.
+            self._begin(job, self._steps.go_on(job.writer, job.account, logits.copy(), job.mask))
 
     def _report(self, job: Job) -> None:
         """Tells what came of a job in this step."""
@@ -295,27 +383,32 @@ class Scheduler:
         """Does something for a job. If it fails, the job ends with the error, and nobody else is touched."""
         try:
             work()
-        except Exception as error:
-            self._end(job, error=error)
+        except BaseException as error:
+            self._end(job, error=ordinary(error))
 
     def _end(self, job: Job, *, finish: Finish | None = None, error: Exception | None = None) -> None:
         with self._condition:
-            if job in self._running:
-                self._running.remove(job)
-            elif job in self._waiting:
-                self._waiting.remove(job)
+            for jobs in (self._running, self._aside, self._waiting):
+                if job in jobs:
+                    jobs.remove(job)
+                    break
             else:
                 return
-        if job.slot is not None:
-            job.slot.busy = False
-            job.slot = None
+        self._free(job)
         if job.writer.cancel is not None:
             # A mask may still be in the making.
             job.writer.cancel.cancel()
         update = Update(job.writer.written(), finish, error)
-        self._on_end(job, update)
-        if not job.cancelled:
-            job.tell(update)
+        try:
+            self._on_end(job, update)
+        finally:
+            if not job.cancelled:
+                job.tell(update)
+
+    def _free(self, job: Job) -> None:
+        if job.slot is not None:
+            job.slot.busy = False
+            job.slot = None
 
 
 #: A job, and what it adds to a pass.
@@ -325,16 +418,3 @@ _Part: TypeAlias = tuple[Job, list[int]]
 def _slot(job: Job) -> Slot:
     assert job.slot is not None
     return job.slot
-
-
-def _fill(matcher: GrammarMatcher, vocab_size: int) -> _Mask:
-    bitmask = allocate_token_bitmask(1, vocab_size)
-    return bitmask[0] if matcher.fill_next_token_bitmask(bitmask) else None
-
-
-def _only_ends(mask: NDArray[np.int32], ends: frozenset[int]) -> bool:
-    """Whether a row of a bitmask allows no token but ends."""
-    words = np.flatnonzero(mask)
-    if len(words) > len(ends):
-        return False
-    return all(int(word) * 32 + bit in ends for word in words for bit in range(32) if int(mask[word]) >> bit & 1)

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import itertools
+import json
 import math
 import random
 import time
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from punchcard import CancelToken, allocate_token_bitmask
 from punchcard.chat import Request, Sampling
-from punchcard.errors import ContextLengthError, ModelError
+from punchcard.errors import BudgetError, CancelledError, ContextLengthError, ModelError
 from punchcard.generation import Model
 from punchcard.server.batching import BatchModel, batch_model
 from punchcard.server.errors import BadRequest, Busy, NotFound, Overdue, Unavailable
+from punchcard.server.lanes import Lanes, TooSlow
 from punchcard.server.metrics import Metrics
 from punchcard.server.options import ServerOptions
-from punchcard.server.planning import Completion, limit_grammars, make_plan
+from punchcard.server.planning import Completion, limit_grammars, make_plan, refuse_long
+from punchcard.server.protocol.faults import shorten
 from punchcard.server.scheduler import Job, Scheduler, Update
 from punchcard.server.writer import Writer
 
-Result = TypeVar("Result")
+_MOST_KNOWN = 1024
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,21 @@ class Work:
     sampling: Sampling
     n: int = 1
     logprobs: int | None = None
+    length_param: str | None = None
+    """The field by which the client has bounded the answer."""
+    grammar_key: str = ""
+    """Says which grammars it needs."""
+
+    def with_key(self) -> Work:
+        """The same with its key, which takes a while where grammars are large."""
+        digest = hashlib.sha256()
+        for asked in self.asked[:1]:  # further ones differ in their prompts
+            digest.update(repr(None if asked.answer is None else asked.answer._json()).encode())
+            if isinstance(asked, Request):
+                parts = [tool.definition() for tool in asked.tools]
+                how = [asked.tool_choice, asked.allowed, asked.parallel, asked.reasoning]
+                digest.update(json.dumps([parts, how], sort_keys=True, default=str).encode())
+        return replace(self, grammar_key=digest.hexdigest())
 
 
 @dataclass
@@ -145,30 +162,43 @@ class Service:
             self.model,
             slots=self.slots,
             prompt_chunk=options.prompt_chunk,
+            mask_seconds=options.mask_seconds,
             on_step=self.metrics.step,
             on_start=self.metrics.start,
             on_end=self.metrics.end,
         )
         # Requests without a grammar never wait behind one that is hard to compile.
-        self._compilers = ThreadPoolExecutor(options.compile_threads, thread_name_prefix="punchcard-compile")
-        self._renderers = ThreadPoolExecutor(2, thread_name_prefix="punchcard-render")
+        self._compilers = Lanes("compile", options.compile_threads, waiting=options.queue)
+        self._renderers = Lanes("render", 2, waiting=options.queue)
+        self._known: dict[str, None] = {}
         self._in_flight = 0
         self._seconds_of_answers = 1.0  # a running mean, for Retry-After
 
     def close(self) -> None:
         self.scheduler.close()
-        for pool in (self._compilers, self._renderers):
-            pool.shutdown(wait=False, cancel_futures=True)
+        for lanes in (self._compilers, self._renderers):
+            lanes.close()
 
     def check_model(self, name: str) -> None:
         """Raises `NotFound` if the model is not the one that is served."""
         if name != self.model_name:
             raise NotFound(
-                f"The model {name!r} is not served here",
+                f"The model {shorten(name)!r} is not served here",
                 hint=f"This server has {self.model_name!r}",
                 code="model_not_found",
                 param="model",
             )
+
+    def check_count(self, work: Work) -> int:
+        """How many answers a request asks for. Raises `BadRequest` if they are too many."""
+        count = len(work.asked) * work.n
+        if count > self.options.max_n:
+            raise BadRequest(
+                f"The request asks for {count} answers; this server gives at most {self.options.max_n}",
+                hint="Send several requests",
+                param="n" if work.n > 1 else "prompt",
+            )
+        return count
 
     async def answer(self, work: Work) -> Answers:
         """Begins to answer a request.
@@ -176,12 +206,7 @@ class Service:
         Raises `Busy` if too many wait already, `BadRequest` or another `PunchcardError` if it cannot be met.
         """
         arrived = time.monotonic()
-        count = len(work.asked) * work.n
-        if count > self.options.max_n:
-            raise BadRequest(
-                f"The request asks for {count} answers; this server gives at most {self.options.max_n}", param="n"
-            )
-        release = self._admit(count)
+        release = self._admit(self.check_count(work))
         try:
             answers = Answers([], release, lambda: self._observe_first(arrived))
             index = itertools.count()
@@ -222,53 +247,63 @@ class Service:
     async def _prepare(
         self, work: Work, asked: Request | Completion, index: itertools.count[int], arrived: float
     ) -> list[Answer]:
-        compiles = asked.answer is not None or (isinstance(asked, Request) and bool(asked.tools))
-        pool = self._compilers if compiles else self._renderers
+        compiles = self.options.grammar and (
+            asked.answer is not None or (isinstance(asked, Request) and bool(asked.tools))
+        )
+        lanes = self._compilers if compiles else self._renderers
         seeds: list[int | None] = [None] * work.n
         if work.sampling.seed is not None:
             seeds = [(work.sampling.seed + i) % (1 << 64) for i in range(work.n)]
-        # The answers to one prompt have a token each, as one may end long before the others.
-        cancels = [CancelToken() for _ in seeds]
-        with self.metrics.prepare_seconds.time():
-            prompt, writers = await self._in_time(pool.submit(self._write, work, asked, seeds, cancels), cancels[0])
+        seconds = self.options.compile_seconds
+        known = not compiles or work.grammar_key in self._known
+        try:
+            with self.metrics.prepare_seconds.time():
+                prompt, writers, taken = await lanes.run(
+                    lambda cancel: self._write(work, asked, seeds, cancel), seconds, known=known
+                )
+            self._note(work.grammar_key)
+        except TooSlow as error:
+            raise self._too_slow(error, compiles) from None
         made = []
         for writer in writers:
             answer = Answer(next(index))
             answer.job = Job(prompt, writer, answer.tell, deadline=arrived + self.options.request_seconds)
+            answer.job.account.seconds = taken
             made.append(answer)
         return made
 
-    async def _in_time(self, future: Future[Result], cancel: CancelToken) -> Result:
-        """The result of a preparation, if it comes soon enough. Otherwise it is cancelled."""
+    def _note(self, key: str) -> None:
+        """Remembers a grammar that was compiled, so that the next request with it is not among unknown ones."""
+        self._known.pop(key, None)
+        self._known[key] = None
+        if len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+
+    def _too_slow(self, error: TooSlow, compiles: bool) -> Unavailable | Overdue:
         seconds = self.options.compile_seconds
-        wrapped = asyncio.wrap_future(future)
-        try:
-            return await asyncio.wait_for(asyncio.shield(wrapped), seconds)
-        except asyncio.CancelledError:
-            # The client has gone.
-            wrapped.add_done_callback(lambda done: done.cancelled() or done.exception())
-            cancel.cancel()
-            future.cancel()
-            raise
-        except (asyncio.TimeoutError, TimeoutError):
-            wrapped.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody asks for it any more
-            cancel.cancel()
-            if future.cancel():
-                raise Unavailable(
-                    "All compilers are busy with other grammars", hint="Try again later", retry_after=5
-                ) from None
-            raise Overdue(
-                f"The grammar was not compiled within {seconds:g} seconds",
-                hint="Make the schema simpler",
-                code="compile_timeout",
-            ) from None
+        if not error.started:
+            return Unavailable(
+                "All compilers are busy with other grammars" if compiles else "Too many prompts are being read",
+                hint="Try again later",
+                retry_after=5,
+            )
+        if not compiles:
+            return Overdue(
+                f"The prompt was not read within {seconds:g} seconds", hint="Shorten the messages", param="messages"
+            )
+        return Overdue(
+            f"The grammar was not compiled within {seconds:g} seconds",
+            hint="Make the schema simpler",
+            code="compile_timeout",
+        )
 
     def _write(
-        self, work: Work, asked: Request | Completion, seeds: list[int | None], cancels: list[CancelToken]
-    ) -> tuple[list[int], list[Writer]]:
-        """In a thread of its own: the prompt, and a writer for each answer."""
+        self, work: Work, asked: Request | Completion, seeds: list[int | None], cancel: CancelToken
+    ) -> tuple[list[int], list[Writer], float]:
+        """In a thread of its own: the prompt, a writer for each answer, and the seconds that the first mask took."""
         try:
-            plan = make_plan(self.model, asked, grammar=self.options.grammar, cancel=cancels[0])
+            refuse_long(self.model, asked)
+            plan = make_plan(self.model, asked, grammar=self.options.grammar, cancel=cancel)
         except ContextLengthError:
             raise
         except ModelError as error:
@@ -284,18 +319,44 @@ class Service:
             )
         complete = asked.answer is not None or (isinstance(asked, Request) and asked.tool_choice == "required")
         limit = min(work.sampling.max_new_tokens, room)
-        writers = [
-            Writer(
-                plan,
-                replace(work.sampling, max_new_tokens=limit, seed=random.getrandbits(63) if seed is None else seed),
-                self.model.tokenize,
-                logprobs=work.logprobs,
-                complete=complete,
-                cancel=cancel,
-            )
-            for seed, cancel in zip(seeds, cancels, strict=True)
-        ]
+        # Any of the answers may end long before the others, so each has a token of its own to be cancelled by. Until
+        # all of them are there, that of the preparation is watched.
+        try:
+            writers: list[Writer] = []
+            for seed in seeds:
+                if cancel.is_cancelled:
+                    raise CancelledError("The request was cancelled")
+                own = replace(
+                    work.sampling, max_new_tokens=limit, seed=random.getrandbits(63) if seed is None else seed
+                )
+                writers.append(
+                    Writer(
+                        plan,
+                        own,
+                        self.model.tokenize,
+                        logprobs=work.logprobs,
+                        complete=complete,
+                        cancel=CancelToken() if writers else cancel,
+                    )
+                )
+        except BudgetError as error:
+            raise _too_few(error, work, limit) from error
+        started = time.thread_time()
         if (matcher := writers[0].matcher) is not None:
             # The first mask of a grammar is the costliest. Made here, it holds nobody up.
             matcher.fill_next_token_bitmask(allocate_token_bitmask(1, self.model.vocab_size))
-        return plan.prompt, writers
+        return plan.prompt, writers, time.thread_time() - started
+
+
+def _too_few(error: BudgetError, work: Work, limit: int) -> BadRequest:
+    """The error in the words of the request, which knows nothing of a budget."""
+    minimum = error.fields.get("minimum")
+    needs = "more" if minimum is None else f"at least {minimum}"
+    asked, param = work.sampling.max_new_tokens, work.length_param
+    if limit < asked:
+        room, hint = f"The prompt leaves room for {limit} tokens", "Shorten the prompt"
+    elif param is None:
+        room, hint = f"Answers have at most {asked} tokens here", "Set max_tokens, or make the schema simpler"
+    else:
+        room, hint = f"{param} is {asked}", f"Raise {param}, or make the schema simpler"
+    return BadRequest(f"{room}; a complete answer takes {needs}", hint=hint, code="max_tokens_too_small", param=param)

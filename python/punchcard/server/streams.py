@@ -11,15 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from punchcard.server.guard import ClientGone
+
 Result = TypeVar("Result")
 
 
 #: What is told in a stream.
 Event: TypeAlias = dict[str, Any] | str
-
-
-class Gone(Exception):
-    """The client has closed the connection."""
 
 
 def event(data: Event) -> bytes:
@@ -64,6 +62,8 @@ class EventStream(Response):
                 async for data in self._events:
                     await send({"type": "http.response.body", "body": data, "more_body": True})
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
+            except ClientGone:
+                pass  # it does not read: nobody is there to be told
             finally:
                 if (close := getattr(self._events, "aclose", None)) is not None:
                     with anyio.CancelScope(shield=True):
@@ -72,7 +72,7 @@ class EventStream(Response):
 
 
 async def unless_gone(request: Request, work: Callable[[], Awaitable[Result]]) -> Result:
-    """What ``work`` returns, unless the client goes before: then it is cancelled, and `Gone` is raised."""
+    """What ``work`` returns, unless the client goes before: then it is cancelled, and `ClientGone` is raised."""
     results: list[Result] = []
     failures: list[Exception] = []
     async with anyio.create_task_group() as tasks:
@@ -90,7 +90,7 @@ async def unless_gone(request: Request, work: Callable[[], Awaitable[Result]]) -
     if failures:
         raise failures[0]
     if not results:
-        raise Gone
+        raise ClientGone
     return results[0]
 
 

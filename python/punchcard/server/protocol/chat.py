@@ -20,6 +20,8 @@ from punchcard.server.protocol.common import (
     Body,
     CompletionUsage,
     Count,
+    Items,
+    Pairs,
     Part,
     Seed,
     Stop,
@@ -73,9 +75,9 @@ class ChatMessage(Part):
     """A turn. ``content`` may be parts, of text only; ``reasoning_content``: the thoughts of an earlier answer."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[TextPart | RefusalPart] | None = None
+    content: str | Items[TextPart | RefusalPart] | None = None
     name: str | None = None
-    tool_calls: list[ToolCall] | None = None
+    tool_calls: Items[ToolCall] | None = None
     tool_call_id: str | None = None
     reasoning_content: str | None = None
     # What clients send back of an answer, always empty here.
@@ -83,6 +85,9 @@ class ChatMessage(Part):
     annotations: Annotated[list[Any], Field(max_length=0)] | None = None
     audio: None = None
     function_call: None = None
+
+
+_LENGTHS = ("max_completion_tokens", "max_tokens")
 
 
 class TemplateOptions(Part):
@@ -93,8 +98,8 @@ class TemplateOptions(Part):
 
 class ChatRequest(Body):
     model: str
-    messages: Annotated[list[ChatMessage], Field(min_length=1)]
-    tools: list[FunctionTool] | None = None
+    messages: Annotated[Items[ChatMessage], Field(min_length=1)]
+    tools: Items[FunctionTool] | None = None
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     response_format: ResponseFormat | None = None
@@ -116,12 +121,12 @@ class ChatRequest(Body):
     structured_outputs: StructuredOutputs | None = None
     guided_json: Schema | str | None = None
     guided_regex: str | None = None
-    guided_choice: Annotated[list[str], Field(min_length=1)] | None = None
+    guided_choice: Annotated[Items[str], Field(min_length=1)] | None = None
     guided_grammar: str | None = None
     guided_decoding_backend: str | None = None
     # What changes nothing here
     user: str | None = None
-    metadata: dict[str, str] | None = None
+    metadata: Pairs[str] | None = None
     store: bool | None = None
     service_tier: str | None = None
     safety_identifier: str | None = None
@@ -133,8 +138,8 @@ class ChatRequest(Body):
     presence_penalty: float | None = None
     repetition_penalty: float | None = None
     min_p: float | None = None
-    logit_bias: dict[str, float] | None = None
-    modalities: list[str] | None = None
+    logit_bias: Pairs[float] | None = None
+    modalities: Items[str] | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
     functions: list[Any] | None = None
     function_call: Any = None
@@ -158,6 +163,15 @@ class ChatRequest(Body):
         "web_search_options": ((), None),
         "moderation": ((), None),
     }
+    HINTS: ClassVar[Mapping[str, str]] = {
+        "messages": 'A message is like {"role": "user", "content": "..."}, and a part of its content like '
+        '{"type": "text", "text": "..."}',
+        "tools": 'A tool is like {"type": "function", "function": {"name": "...", "parameters": {...}}}',
+        "tool_choice": 'A function is named by {"type": "function", "function": {"name": "..."}}',
+        "input": "The conversation is sent as messages",
+        "prompt": "The conversation is sent as messages",
+        "response_format": 'A schema is sent as {"type": "json_schema", "json_schema": {"schema": {...}}}',
+    }
 
     def to_work(self, options: ServerOptions) -> Work:
         """What is to be written. Raises `BadRequest` for what cannot be met."""
@@ -175,6 +189,7 @@ class ChatRequest(Body):
             answer=self._answer(limit),
             reasoning=self._reasoning(),
         )
+        length_param = next((name for name in _LENGTHS if getattr(self, name)), None)
         wanted = sampling(
             options,
             max_tokens=self.max_completion_tokens or self.max_tokens,
@@ -183,9 +198,10 @@ class ChatRequest(Body):
             top_k=self.top_k,
             seed=self.seed,
             stop=self.stop,
-            param="max_completion_tokens" if self.max_completion_tokens else "max_tokens",
+            param=length_param or "max_tokens",
         )
-        return Work((request,), wanted, self.n or 1, (self.top_logprobs or 0) if self.logprobs else None)
+        logprobs = (self.top_logprobs or 0) if self.logprobs else None
+        return Work((request,), wanted, self.n or 1, logprobs, length_param)
 
     def _answer(self, limit: int) -> Grammar | None:
         kinds = {"json": self.guided_json, "regex": self.guided_regex, "choice": self.guided_choice}

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from punchcard.chat import Sampling
 from punchcard.errors import PunchcardError
 from punchcard.server.errors import BadRequest
 from punchcard.server.options import ServerOptions
+from punchcard.server.protocol.faults import UNKNOWN_FIELD
 from punchcard.server.service import Usage
 from punchcard.server.writer import Finish
 
@@ -22,6 +23,9 @@ Seed = Annotated[int, Field(ge=-(1 << 63), le=(1 << 63) - 1)]
 Stop = Annotated[str, Field(min_length=1, max_length=1000)]
 Stops = Annotated[list[Stop], Field(max_length=16)]
 Count = Annotated[int, Field(ge=1)]
+Item = TypeVar("Item")
+#: A list whose first wrong item is reported alone. A client can send a hundred thousand of them.
+Items = Annotated[list[Item], Field(fail_fast=True)]
 
 
 class Part(BaseModel):
@@ -30,12 +34,52 @@ class Part(BaseModel):
     # Bodies are JSON, so nothing has to be converted.
     model_config = ConfigDict(extra="forbid", strict=True, populate_by_name=False)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, data: Any) -> Any:
+        """Reports one unknown field, or that another object was meant. Pydantic would report every one of a hundred
+        thousand unknown fields."""
+        if cls.model_config.get("extra") != "forbid" or not isinstance(data, dict):
+            return data
+        known = {field.alias or name for name, field in cls.model_fields.items()}
+        kinds = cls._types()
+        if kinds and data.get("type", cls.model_fields["type"].default) not in kinds:
+            # Another object was meant, and nothing more is to be said of this one.
+            context = {"field": "type", "expected": " or ".join(f"'{kind}'" for kind in kinds)}
+            raise PydanticCustomError("literal_error", "Input should be {expected}", context)
+        for name in data:
+            if name not in known:
+                raise PydanticCustomError(
+                    UNKNOWN_FIELD, "This field is not permitted here", {"field": name, "known": sorted(known)}
+                )
+        return data
+
+    @classmethod
+    def _types(cls) -> tuple[Any, ...]:
+        """What the field ``type`` may be, where it says which object this is."""
+        field = cls.model_fields.get("type")
+        return get_args(field.annotation) if field is not None else ()
+
+
+def _few(value: Any) -> Any:
+    if isinstance(value, dict) and len(value) > _MOST_PAIRS:
+        raise PydanticCustomError("too_long", f"Input should have at most {_MOST_PAIRS} members")
+    return value
+
+
+_MOST_PAIRS = 1024
+Value = TypeVar("Value")
+#: An object whose members are looked at one by one, which takes a while where there are a hundred thousand.
+Pairs = Annotated[dict[str, Value], BeforeValidator(_few)]
+
 
 class Body(Part):
     """A request's body."""
 
     #: Fields that are known, but can only have values that change nothing; with what to do instead.
     NEUTRAL: ClassVar[Mapping[str, tuple[tuple[Any, ...], str | None]]] = {}
+    #: What to do where a field is wrong.
+    HINTS: ClassVar[Mapping[str, str]] = {}
 
     def refuse_unsupported(self) -> None:
         """Raises `BadRequest` for the first field that asks for what this server cannot do."""
@@ -128,37 +172,6 @@ class CompletionUsage(BaseModel):
             prompt_tokens_details=PromptDetails(cached_tokens=usage.cached_tokens),
             completion_tokens_details=CompletionDetails(reasoning_tokens=usage.reasoning_tokens),
         )
-
-
-def explain(errors: Sequence[Any], body: Any) -> BadRequest:
-    """What is wrong with a body, of Pydantic's errors: the first of those that reach deepest into it.
-
-    A wrong word goes first: where it says what an object is, it is the reason why other fields are missing.
-    """
-    located = [(_path(error["loc"], body), error["type"] == "literal_error", str(error["msg"])) for error in errors]
-    path, _, message = max(located, key=lambda found: (len(found[0]), found[1]))
-    param = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
-    return BadRequest(f"{param or 'The body'}: {message}", param=param or None, code="invalid_value")
-
-
-def _path(location: Sequence[int | str], body: Any) -> list[int | str]:
-    """The steps of a location that lead through the body, and what is missing there. Others name branches of unions."""
-    path: list[int | str] = []
-    for step in location[1:]:
-        here = body
-        for taken in path:
-            here = here[taken]
-        inside = isinstance(here, Mapping) and step in here
-        if inside or (isinstance(here, list) and isinstance(step, int) and step < len(here)):
-            path.append(step)
-    last = location[-1] if location else ""
-    if isinstance(last, str) and _FIELD.fullmatch(last) and path[-1:] != [last] and len(location) > 1:
-        path.append(last)
-    return path
-
-
-# Branches are named after classes and types.
-_FIELD = re.compile(r"(?!str$|int$|bool$|float$|list$|dict$|literal$|none$)[a-z][a-z_]*")
 
 
 def required(condition: bool, message: str, param: str, hint: str | None = None) -> None:

@@ -18,6 +18,8 @@ from punchcard.server.protocol.common import (
     Body,
     CompletionUsage,
     Count,
+    Items,
+    Pairs,
     Seed,
     Stop,
     Stops,
@@ -40,14 +42,14 @@ from punchcard.server.service import Usage, Work
 from punchcard.server.writer import TokenLogprob
 
 Token = Annotated[int, Field(ge=0, lt=1 << 31)]
-Tokens = Annotated[list[Token], Field(min_length=1)]
+Tokens = Annotated[Items[Token], Field(min_length=1)]
 
 
 class CompletionRequest(Body):
     """``prompt``: a text, token ids, or several of one of them. Special tokens in a text are read as such."""
 
     model: str
-    prompt: str | Tokens | Annotated[list[str], Field(min_length=1)] | Annotated[list[Tokens], Field(min_length=1)]
+    prompt: str | Tokens | Annotated[Items[str], Field(min_length=1)] | Annotated[Items[Tokens], Field(min_length=1)]
     max_tokens: Count | None = 16
     temperature: Temperature | None = None
     top_p: TopP | None = None
@@ -69,7 +71,7 @@ class CompletionRequest(Body):
     presence_penalty: float | None = None
     repetition_penalty: float | None = None
     min_p: float | None = None
-    logit_bias: dict[str, float] | None = None
+    logit_bias: Pairs[float] | None = None
 
     NEUTRAL: ClassVar[Mapping[str, tuple[tuple[Any, ...], str | None]]] = {
         "best_of": ((1,), "Ask for n answers and pick one"),
@@ -80,6 +82,9 @@ class CompletionRequest(Body):
         "repetition_penalty": ((1,), None),
         "min_p": ((0,), "Use top_p or top_k"),
         "logit_bias": (({},), "Constrain the answer with structured_outputs"),
+    }
+    HINTS: ClassVar[Mapping[str, str]] = {
+        "prompt": "A prompt is a text or a list of token ids, at least one; several prompts are a list of them"
     }
 
     def to_work(self, options: ServerOptions, vocab_size: int) -> Work:
@@ -107,7 +112,7 @@ class CompletionRequest(Body):
             stop=self.stop,
         )
         asked = tuple(Completion(prompt, answer) for prompt in self._prompts())
-        return Work(asked, wanted, self.n or 1, self.logprobs)
+        return Work(asked, wanted, self.n or 1, self.logprobs, "max_tokens" if self.max_tokens else None)
 
     def _prompts(self) -> list[str | list[int]]:
         if isinstance(self.prompt, str):

@@ -11,7 +11,7 @@ from punchcard.errors import PunchcardError
 from punchcard.grammar import Grammar
 from punchcard.notation import is_lark
 from punchcard.server.errors import BadRequest, refusal
-from punchcard.server.protocol.common import Part
+from punchcard.server.protocol.common import Items, Part
 
 Schema = dict[str, Any] | bool
 
@@ -57,7 +57,7 @@ class StructuredOutputs(Part):
 
     json_: Schema | str | None = Field(None, alias="json")
     regex: str | None = None
-    choice: Annotated[list[str], Field(min_length=1)] | None = None
+    choice: Annotated[Items[str], Field(min_length=1)] | None = None
     grammar: str | None = Field(None, description="EBNF or a Lark grammar, as its first rule tells")
     lark: str | None = None
     json_object: bool | None = None

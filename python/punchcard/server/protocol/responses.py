@@ -15,7 +15,7 @@ from punchcard.chat import Delta, Message, Request
 from punchcard.server.errors import ApiError, BadRequest
 from punchcard.server.options import ServerOptions
 from punchcard.server.protocol.chat import ReasoningEffort, read_arguments
-from punchcard.server.protocol.common import Body, Count, Part, Temperature, TopP, required, sampling
+from punchcard.server.protocol.common import Body, Count, Items, Pairs, Part, Temperature, TopP, required, sampling
 from punchcard.server.protocol.constraints import (
     JsonObjectFormat,
     Schema,
@@ -48,7 +48,7 @@ class InputRefusal(Part):
 
 class MessageItem(Part):
     role: Literal["user", "assistant", "system", "developer"]
-    content: str | list[InputText | InputRefusal]
+    content: str | Items[InputText | InputRefusal]
     type: Literal["message"] = "message"
     id: str | None = None
     status: Status | None = None
@@ -67,7 +67,7 @@ class CallItem(Part):
 class OutputItem(Part):
     type: Literal["function_call_output"]
     call_id: str
-    output: str | list[InputText]
+    output: str | Items[InputText]
     id: str | None = None
     status: Status | None = None
 
@@ -80,8 +80,8 @@ class ReasoningText(Part):
 class ReasoningItem(Part):
     type: Literal["reasoning"]
     id: str | None = None
-    summary: list[ReasoningText] | None = None
-    content: list[ReasoningText] | None = None
+    summary: Items[ReasoningText] | None = None
+    content: Items[ReasoningText] | None = None
     encrypted_content: str | None = None
     status: Status | None = None
 
@@ -124,9 +124,9 @@ Include = Literal["message.output_text.logprobs", "reasoning.encrypted_content"]
 
 class ResponseRequest(Body):
     model: str
-    input: str | Annotated[list[InputItem], Field(min_length=1)]
+    input: str | Annotated[Items[InputItem], Field(min_length=1)]
     instructions: str | None = None
-    tools: list[FlatFunctionTool] | None = None
+    tools: Items[FlatFunctionTool] | None = None
     tool_choice: FlatToolChoice | None = None
     parallel_tool_calls: bool | None = None
     text: TextOptions | None = None
@@ -136,12 +136,12 @@ class ResponseRequest(Body):
     stream: bool | None = None
     stream_options: ResponseStreamOptions | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
-    include: list[Include] | None = None
+    include: Items[Include] | None = None
     reasoning: ReasoningOptions | None = None
     structured_outputs: StructuredOutputs | None = None
     # What changes nothing here
     user: str | None = None
-    metadata: dict[str, str] | None = None
+    metadata: Pairs[str] | None = None
     store: bool | None = None
     service_tier: str | None = None
     safety_identifier: str | None = None
@@ -167,6 +167,14 @@ class ResponseRequest(Body):
         "context_management": ((), None),
         "moderation": ((), None),
         "prompt": ((), "Send instructions and input"),
+    }
+    HINTS: ClassVar[Mapping[str, str]] = {
+        "input": 'Send a text, or a list of items, at least one, such as {"role": "user", "content": "..."}, '
+        '{"type": "function_call", ...} or {"type": "function_call_output", ...}',
+        "tools": 'A tool is like {"type": "function", "name": "...", "parameters": {...}}',
+        "tool_choice": 'A function is named by {"type": "function", "name": "..."}',
+        "messages": "The conversation is sent as input",
+        "response_format": "The form of the answer is sent as text.format",
     }
 
     def to_work(self, options: ServerOptions) -> Work:
@@ -207,7 +215,8 @@ class ResponseRequest(Body):
             top_p=self.top_p,
             param="max_output_tokens",
         )
-        return Work((request,), wanted, 1, (self.top_logprobs or 0) if self.with_logprobs else None)
+        logprobs = (self.top_logprobs or 0) if self.with_logprobs else None
+        return Work((request,), wanted, 1, logprobs, "max_output_tokens" if self.max_output_tokens else None)
 
     @property
     def with_logprobs(self) -> bool:

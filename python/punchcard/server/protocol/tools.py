@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from punchcard.errors import ToolError
-from punchcard.server.protocol.common import Part, blamed, required
+from punchcard.server.protocol.common import Items, Part, blamed, required
 from punchcard.server.protocol.constraints import check_size
 from punchcard.tools import Tool, as_tools
 
@@ -58,7 +58,7 @@ class FlatNamedFunction(Part):
 
 class AllowedTools(Part):
     mode: Literal["auto", "required"]
-    tools: Annotated[list[NamedFunction | FlatNamedFunction], Field(min_length=1)]
+    tools: Annotated[Items[NamedFunction | FlatNamedFunction], Field(min_length=1)]
 
 
 class AllowedToolsChoice(Part):
