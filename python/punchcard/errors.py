@@ -75,6 +75,14 @@ class BudgetError(MatcherError):
     """A token budget is too small for any complete answer. Field: ``minimum`` (tokens), where known."""
 
 
+class BudgetWarning(UserWarning):
+    """An answer was cut short to be complete within its tokens: it is valid, but may not be what the model meant."""
+
+
+class InputTypeError(PunchcardError, TypeError):
+    """An argument is of a type that it cannot have."""
+
+
 class ModelError(PunchcardError):
     """A model cannot be found, read or run."""
 

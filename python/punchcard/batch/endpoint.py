@@ -19,10 +19,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from punchcard.batch.answers import Answer, Answers, Failure, Task
+from punchcard.batch.answers import Answer, Answers, Failure, Task, answer_of
 from punchcard.chat import Sampling
 from punchcard.errors import ModelError, PunchcardError
-from punchcard.extraction import Shape, cut_off
+from punchcard.extraction import Shape, Written, cut_off
 
 if TYPE_CHECKING:
     import openai
@@ -183,7 +183,7 @@ class _Requests:
         # The timeout of a request counts from one byte to the next; this one bounds a server that dribbles.
         deadline = (self._endpoint.timeout + _LONGEST_PAUSE) * (self._endpoint.retries + 1)
         try:
-            return Answer(task.index, await asyncio.wait_for(self._write(task.text), deadline))
+            return answer_of(task, await asyncio.wait_for(self._write(task.text), deadline))
         except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
             raise ModelError(
                 f"{self._endpoint.url} refuses to answer: {_said(error)}", hint="Check the address, the model, the key"
@@ -214,7 +214,9 @@ class _Requests:
         answer = content.strip()
         # Off the event loop: the other requests go on while a long answer is read.
         await asyncio.to_thread(self._shape.check, answer)
-        return answer
+        # Not OpenAI's: how our own server says that an answer was cut short.
+        cut_short = getattr(choices[0], "stop_reason", None) == "budget"
+        return Written(answer, "budget" if cut_short else "stop")
 
 
 def _request_options(shape: Shape, sampling: Sampling) -> dict[str, Any]:

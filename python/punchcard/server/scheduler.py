@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from punchcard import allocate_token_bitmask, apply_token_bitmask_inplace
-from punchcard._core import GrammarMatcher
+from punchcard.ending import Budgeted
 from punchcard.server.batching import BatchModel
 from punchcard.server.errors import Overdue, Unavailable
 from punchcard.server.slots import Slot, Slots, common_beginning
@@ -327,7 +327,7 @@ def _slot(job: Job) -> Slot:
     return job.slot
 
 
-def _fill(matcher: GrammarMatcher, vocab_size: int) -> _Mask:
+def _fill(matcher: Budgeted, vocab_size: int) -> _Mask:
     bitmask = allocate_token_bitmask(1, vocab_size)
     return bitmask[0] if matcher.fill_next_token_bitmask(bitmask) else None
 

@@ -282,7 +282,6 @@ class Service:
                 tokens=len(plan.prompt),
                 context_length=self.model.context_length,
             )
-        complete = asked.answer is not None or (isinstance(asked, Request) and asked.tool_choice == "required")
         limit = min(work.sampling.max_new_tokens, room)
         writers = [
             Writer(
@@ -290,7 +289,7 @@ class Service:
                 replace(work.sampling, max_new_tokens=limit, seed=random.getrandbits(63) if seed is None else seed),
                 self.model.tokenize,
                 logprobs=work.logprobs,
-                complete=complete,
+                complete=True,
                 cancel=cancel,
             )
             for seed, cancel in zip(seeds, cancels, strict=True)

@@ -23,6 +23,7 @@ from punchcard.server.protocol.common import (
     Part,
     Seed,
     Stop,
+    StopReason,
     Stops,
     StreamOptions,
     Temperature,
@@ -30,6 +31,7 @@ from punchcard.server.protocol.common import (
     TopP,
     required,
     sampling,
+    stop_reason,
 )
 from punchcard.server.protocol.constraints import (
     ResponseFormat,
@@ -281,6 +283,7 @@ class ChatChoice(BaseModel):
     message: AnswerMessage
     logprobs: Logprobs | None
     finish_reason: Literal["stop", "tool_calls", "length"]
+    stop_reason: StopReason | None = None
 
 
 class ChatCompletion(BaseModel):
@@ -306,6 +309,7 @@ class _Choice:
     calls: list[_Call] = field(default_factory=list)
     logprobs: list[Logprob] = field(default_factory=list)
     finish: Literal["stop", "tool_calls", "length"] = "stop"
+    stop_reason: StopReason | None = None
 
 
 class ChatReply:
@@ -339,8 +343,10 @@ class ChatReply:
             # The probabilities of a step go with its first chunk.
             yield self._chunk(index, delta, logprobs=logprobs if i == 0 else ())
         if update.finish is not None:
-            choice.finish = FINISH_REASONS[update.finish]
-            yield self._chunk(index, {}, finish=choice.finish)
+            choice.finish, choice.stop_reason = FINISH_REASONS[update.finish], stop_reason(update.finish)
+            if choice.stop_reason is not None and choice.calls:
+                choice.finish = "tool_calls"
+            yield self._chunk(index, {}, finish=choice.finish, stop_reason=choice.stop_reason)
 
     def end(self, usage: Usage) -> Iterable[dict[str, Any] | str]:
         """The last chunk, and what says so."""
@@ -369,7 +375,13 @@ class ChatReply:
                 for call in choice.calls
             ]
         logprobs = Logprobs(content=choice.logprobs) if self._with_logprobs else None
-        return ChatChoice(index=index, message=message, logprobs=logprobs, finish_reason=choice.finish)
+        return ChatChoice(
+            index=index,
+            message=message,
+            logprobs=logprobs,
+            finish_reason=choice.finish,
+            stop_reason=choice.stop_reason,
+        )
 
     def _deltas(self, choice: _Choice, update: Update) -> Iterable[dict[str, Any]]:
         for delta in update.written.deltas:
@@ -392,11 +404,19 @@ class ChatReply:
         return {**self._head, "object": "chat.completion.chunk"}
 
     def _chunk(
-        self, index: int, delta: dict[str, Any], *, logprobs: Sequence[Logprob] = (), finish: str | None = None
+        self,
+        index: int,
+        delta: dict[str, Any],
+        *,
+        logprobs: Sequence[Logprob] = (),
+        finish: str | None = None,
+        stop_reason: StopReason | None = None,
     ) -> dict[str, Any]:
         choice: dict[str, Any] = {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish}
         if logprobs:
             choice["logprobs"] = {"content": [logprob.model_dump() for logprob in logprobs], "refusal": None}
+        if finish is not None:
+            choice["stop_reason"] = stop_reason
         chunk = {**self._chunk_head(), "choices": [choice]}
         if self._with_usage:
             chunk["usage"] = None

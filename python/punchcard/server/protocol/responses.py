@@ -15,7 +15,17 @@ from punchcard.chat import Delta, Message, Request
 from punchcard.server.errors import ApiError, BadRequest
 from punchcard.server.options import ServerOptions
 from punchcard.server.protocol.chat import ReasoningEffort, read_arguments
-from punchcard.server.protocol.common import Body, Count, Part, Temperature, TopP, required, sampling
+from punchcard.server.protocol.common import (
+    Body,
+    Count,
+    Part,
+    StopReason,
+    Temperature,
+    TopP,
+    required,
+    sampling,
+    stop_reason,
+)
 from punchcard.server.protocol.constraints import (
     JsonObjectFormat,
     Schema,
@@ -329,6 +339,7 @@ class Response(BaseModel):
     object: Literal["response"] = "response"
     created_at: int
     status: Literal["in_progress", "completed", "incomplete", "failed"]
+    stop_reason: StopReason | None = None
     error: ResponseError | None
     incomplete_details: IncompleteDetails | None
     instructions: str | None
@@ -507,6 +518,7 @@ class ResponseReply:
         return Response(
             **self._head,
             status=status,
+            stop_reason=stop_reason(self._finish),
             error=None if failed is None else ResponseError(code=failed.code or failed.type, message=str(failed)),
             incomplete_details=IncompleteDetails(reason="max_output_tokens") if status == "incomplete" else None,
             output=list(self._items),
