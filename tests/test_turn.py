@@ -128,7 +128,7 @@ def test_an_answer_is_read_while_it_is_written() -> None:
 
 def test_a_call_that_runs_out_of_tokens_is_completed_and_says_so() -> None:
     model = FakeModel(speaker(CALL))
-    sampling = Sampling(max_new_tokens=len(CALL) - len("<tool_call>") - 6)
+    sampling = Sampling(max_new_tokens=len(CALL) - 14)
     reply = StepChat(model).respond(Request(USER, [LIGHTS]), sampling)
     assert reply.finish == "budget" and reply.partial is None
     assert [call.name for call in reply.calls] == ["set_lights"] and len(reply.calls[0].arguments["room"]) < 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -228,27 +227,17 @@ def _message(message: ChatMessage, index: int) -> Message:
         "content": content or message.refusal or "",
     }
     if calls:
-        made["tool_calls"] = [_call(call, f"{param}.tool_calls[{i}]") for i, call in enumerate(calls)]
+        made["tool_calls"] = [_call(call) for call in calls]
     for name in ("name", "tool_call_id", "reasoning_content"):
         if (value := getattr(message, name)) is not None:
             made[name] = value
     return made
 
 
-def _call(call: ToolCall, param: str) -> dict[str, Any]:
-    arguments = read_arguments(call.function.arguments, f"{param}.function.arguments")
-    return {"id": call.id, "type": "function", "function": {"name": call.function.name, "arguments": arguments}}
-
-
-def read_arguments(text: str, param: str) -> dict[str, Any]:
-    """The arguments of an earlier call, which templates take as data."""
-    try:
-        arguments = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        arguments = None
-    if not isinstance(arguments, dict):
-        raise BadRequest("The arguments of a call are the text of a JSON object", param=param)
-    return arguments
+def _call(call: ToolCall) -> dict[str, Any]:
+    # The text of arguments is not judged: an answer that was cut off leaves the beginning of an object.
+    function = {"name": call.function.name, "arguments": call.function.arguments}
+    return {"id": call.id, "type": "function", "function": function}
 
 
 # What is answered

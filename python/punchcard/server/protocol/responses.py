@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from punchcard.chat import Delta, Message, Request
 from punchcard.server.errors import ApiError, BadRequest
 from punchcard.server.options import ServerOptions
-from punchcard.server.protocol.chat import ReasoningEffort, read_arguments
+from punchcard.server.protocol.chat import ReasoningEffort
 from punchcard.server.protocol.common import (
     Body,
     Count,
@@ -230,7 +230,7 @@ class ResponseRequest(Body):
         if isinstance(self.input, str):
             return [*messages, {"role": "user", "content": self.input}]
         thoughts = ""
-        for index, item in enumerate(self.input):
+        for item in self.input:
             if isinstance(item, ReasoningItem):
                 thoughts += "".join(part.text for part in item.content or ())
                 continue
@@ -244,11 +244,10 @@ class ResponseRequest(Body):
                 # Words and calls of one answer are one turn.
                 if not messages or messages[-1]["role"] != "assistant":
                     messages.append({"role": "assistant", "content": ""})
-                arguments = read_arguments(item.arguments, f"input[{index}].arguments")
                 call = {
                     "id": item.call_id,
                     "type": "function",
-                    "function": {"name": item.name, "arguments": arguments},
+                    "function": {"name": item.name, "arguments": item.arguments},
                 }
                 messages[-1].setdefault("tool_calls", []).append(call)
             if thoughts and messages[-1]["role"] == "assistant":
