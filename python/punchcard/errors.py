@@ -9,6 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 
+def extra_hint(extra: str) -> str:
+    """What to do where the libraries of an extra are missing."""
+    return f"pip install 'punchcard[{extra}]' adds what it needs; in a clone, pip install -e '.[{extra}]'"
+
+
 class PunchcardError(Exception):
     """Base of all errors. ``hint`` is the remedy, or ``None``; ``fields`` holds what else is known of the spot."""
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from punchcard.batch.answers import Answer, Answers, Failure, Task, answer_of
 from punchcard.chat import Sampling
-from punchcard.errors import ModelError, PunchcardError
+from punchcard.errors import ModelError, PunchcardError, extra_hint
 from punchcard.extraction import Shape, Written, cut_off
 
 if TYPE_CHECKING:
@@ -72,9 +72,7 @@ class Endpoint:
         try:
             import openai
         except ImportError:
-            raise PunchcardError(
-                "The openai package is not installed", hint="pip install 'punchcard[remote]'"
-            ) from None
+            raise PunchcardError("The openai package is not installed", hint=extra_hint("remote")) from None
         key = "none"  # the package insists on one; its own default would send the user's key to any server
         if self.api_key_env is not None:
             key = os.environ.get(self.api_key_env, "")
@@ -188,6 +186,14 @@ class _Requests:
             raise ModelError(
                 f"{self._endpoint.url} refuses to answer: {_said(error)}", hint="Check the address, the model, the key"
             ) from error
+        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+            if _names_the_request(error):
+                raise ModelError(
+                    f"{self._endpoint.url} refuses the request, whatever the document: {_said(error)}",
+                    hint="Change the schema or the option that the server names; `punchcard check` says what a schema"
+                    " asks for",
+                ) from error
+            return Answer(task.index, _failure(error))
         except (openai.APIConnectionError, openai.RateLimitError) as error:
             return _Unreachable(Answer(task.index, _failure(error)), error)
         except openai.OpenAIError as error:
@@ -233,6 +239,40 @@ def _request_options(shape: Shape, sampling: Sampling) -> dict[str, Any]:
     if sampling.top_k is not None:
         options["extra_body"] = {"top_k": sampling.top_k}  # not OpenAI's; vLLM, SGLang and llama.cpp know it
     return {name: value for name, value in options.items() if value is not None}
+
+
+# Fields of a request that are the same for all documents, and how servers call what is wrong with them.
+_SHARED_FIELDS = (
+    "response_format",
+    "json_schema",
+    "structured_outputs",
+    "temperature",
+    "top_p",
+    "top_k",
+    "seed",
+    "model",
+)
+_SHARED_FIELDS += ("max_tokens", "max_completion_tokens")
+_SHARED_CODES = ("invalid_schema", "unsupported_schema", "unsatisfiable_schema", "invalid_grammar", "limit_exceeded")
+_SHARED_CODES += ("max_tokens_too_large", "max_tokens_too_small", "unsupported_parameter", "invalid_json_schema")
+
+
+def _names_the_request(error: openai.APIStatusError) -> bool:
+    """Whether a refusal is about what all requests have in common, and not about this document.
+
+    Servers that say no more than a message are taken at their words: what names the schema, and no length, is meant.
+    """
+    param, code = getattr(error, "param", None), getattr(error, "code", None)
+    if code in _SHARED_CODES:
+        return True
+    if code == "context_length_exceeded":
+        return False
+    if isinstance(param, str) and param:
+        return param.split(".")[0].split("[")[0] in _SHARED_FIELDS
+    said = _said(error).lower()
+    if "context" in said or "too long" in said:
+        return False
+    return any(word in said for word in ("schema", "response_format", "grammar", *_SHARED_FIELDS[3:7]))
 
 
 def _failure(error: Exception) -> Failure:

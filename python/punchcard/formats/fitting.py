@@ -91,7 +91,9 @@ def _begun_by_user(turns: list[Message]) -> list[Message]:
     """As `_told_by_user`, and behind the system's turn comes one of the user, if only an empty one."""
     told = _told_by_user(turns)
     at = 1 if told and told[0]["role"] == "system" else 0
-    return told if told[at:] and told[at]["role"] == "user" else [*told[:at], {"role": "user", "content": ""}, *told[at:]]
+    return (
+        told if told[at:] and told[at]["role"] == "user" else [*told[:at], {"role": "user", "content": ""}, *told[at:]]
+    )
 
 
 #: Ways to merge turns, the gentlest first.

@@ -107,14 +107,13 @@ def _with_system(turns: list[Message], words: list[str]) -> list[Message]:
 
 
 def _without_system(turns: list[Message]) -> list[Message]:
-    """The turns with the system's words at the beginning of the first turn of the user."""
+    """The turns with the system's words at the beginning of the user's first turn, or as one."""
     if not turns or turns[0]["role"] != "system":
         return turns
     system, rest = turns[0], turns[1:]
-    for index, turn in enumerate(rest):
-        if turn["role"] == "user":
-            content = f"{system['content']}\n\n{turn['content']}"
-            return [*rest[:index], {**turn, "content": content}, *rest[index + 1 :]]
+    if rest and rest[0]["role"] == "user":
+        content = f"{system['content']}\n\n{rest[0]['content']}"
+        return [{**rest[0], "content": content}, *rest[1:]]
     return [{"role": "user", "content": system["content"]}, *rest]
 
 

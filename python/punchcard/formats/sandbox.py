@@ -27,16 +27,19 @@ from typing import Any
 import jinja2
 from jinja2 import nodes
 from jinja2.ext import loopcontrols
-from jinja2.runtime import Context, LoopContext, Namespace
+from jinja2.runtime import Context, Namespace
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
 #: Characters of a template.
-MOST_SOURCE = 1 << 18
+MOST_SOURCE = 1 << 16
 #: Steps of one rendering: a second or two.
-MOST_STEPS = 10_000_000
+MOST_STEPS = 4_000_000
 #: Characters that one rendering may make, all in all.
-MOST_CHARACTERS = 1 << 27
+MOST_CHARACTERS = 1 << 25
+# What a call costs, and a value that is counted.
+_CALL = 8
+_VALUE = 3
 # Values within each other.
 _DEEPEST = 200
 # A whole number may have so many bits.
@@ -89,26 +92,30 @@ class Meter:
                     total += item.bit_length() // 3
                 inside = _inside(item)
                 if inside is not None:
-                    self.step(len(inside))
+                    self.step(_VALUE * len(inside))
                     inner.extend(inside)
-            self.step(len(level) + (total >> 10))
+            self.step(total >> 6)
             self.allow(total)
             if not inner:
                 return total
             level = inner
         raise TemplateLimitError(f"it has values within each other, more than {_DEEPEST} deep")
 
-    def read(self, value: Any) -> Any:
-        """Pays for looking at a value, and returns it."""
-        self.step(len(value) >> 6) if isinstance(value, str) else self.step(self.size(value) >> 6)
+    def look(self, value: Any) -> Any:
+        """Pays for going through a value, but not through what it holds, and returns it."""
+        if isinstance(value, range):
+            self.step(len(value))
+        elif hasattr(value, "__len__"):
+            self.step(len(value) >> 6 if isinstance(value, str) else len(value) >> 3)
         return value
 
     def made(self, value: Any) -> Any:
-        """Pays for a value that was made, and returns it."""
+        """Pays for a value that was made of others, and returns it."""
         if isinstance(value, str):
             self.make(len(value))
         elif isinstance(value, (list, tuple, dict)):
-            self.make(self.size(value))
+            self.make(8 * len(value))
+            self.step(len(value))
         elif isinstance(value, int) and value.bit_length() > _MOST_BITS:
             raise TemplateLimitError("it makes a number that is too large")
         return value
@@ -119,7 +126,7 @@ class Meter:
             return values
         items = []
         for item in values:
-            self.step()
+            self.step(_VALUE)
             items.append(item)
         return items
 
@@ -177,7 +184,7 @@ class Environment(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         meter = _meter.get()
-        meter.step()
+        meter.step(_CALL)
         if operator == "*":
             _check_product(meter, left, right)
         elif operator == "**":
@@ -185,17 +192,21 @@ class Environment(ImmutableSandboxedEnvironment):
         elif operator == "%" and isinstance(left, (str, bytes)):
             _check_percent(meter, left, right)
         elif operator == "+" and not isinstance(left, (int, float)):
-            meter.allow(meter.size(left) + meter.size(right))
+            meter.allow(sum(len(value) for value in (left, right) if hasattr(value, "__len__")))
         return meter.made(super().call_binop(context, operator, left, right))
 
-    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: B902, N805
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         meter = _meter.get()
-        meter.step()
+        meter.step(_CALL)
         args = tuple(meter.listed(value) for value in args)
         owner = getattr(__obj, "__self__", None)
-        if isinstance(__obj, types.BuiltinMethodType) and not isinstance(owner, types.ModuleType):
+        builtin = isinstance(__obj, types.BuiltinMethodType) and not isinstance(owner, types.ModuleType)
+        if builtin or isinstance(owner, tuple(_METHODS)):  # Markup, a kind of str, has methods in Python
             _check_method(meter, owner, __obj.__name__, args, kwargs)
-        return meter.made(super().call(__context, __obj, *args, **kwargs))
+        made = meter.made(super().call(__context, __obj, *args, **kwargs))
+        if __obj is dict or __obj is Namespace:
+            meter.size(made)
+        return made
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
         wrapped = super().wrap_str_format(value)
@@ -246,7 +257,7 @@ class _Paying(NodeTransformer):
 
     def visit_List(self, node: nodes.Expr) -> nodes.Node:
         self.generic_visit(node)
-        return _paid(node, "!made") if getattr(node, "ctx", "load") == "load" else node
+        return _paid(node, "!held") if getattr(node, "ctx", "load") == "load" else node
 
     visit_Tuple = visit_List
     visit_Dict = visit_List
@@ -284,6 +295,7 @@ def _payment(weight: int) -> nodes.Stmt:
 def _printed(context: Context, value: Any) -> Any:
     """What is about to be printed."""
     meter = _meter.get()
+    meter.step(_CALL)
     meter.make(len(value) if isinstance(value, str) else meter.size(value))
     return value
 
@@ -321,7 +333,10 @@ def _joined(context: Context, *values: Any) -> str:
 
 @jinja2.pass_context
 def _read(context: Context, value: Any) -> Any:
-    return _meter.get().read(value)
+    """A value that is compared, as a whole."""
+    meter = _meter.get()
+    meter.step(len(value) >> 6 if isinstance(value, str) else meter.size(value) >> 6)
+    return value
 
 
 @jinja2.pass_context
@@ -329,8 +344,15 @@ def _made(context: Context, value: Any) -> Any:
     return _meter.get().made(value)
 
 
+@jinja2.pass_context
+def _held(context: Context, value: Any) -> Any:
+    """A list, tuple or dict that the template writes: it may hold a value several times."""
+    _meter.get().size(value)
+    return value
+
+
 #: Under names that no template can spell.
-_OWN = {"!pay": _pay, "!iterated": _iterated, "!concat": _joined, "!read": _read, "!made": _made}
+_OWN = {"!pay": _pay, "!iterated": _iterated, "!concat": _joined, "!read": _read, "!made": _made, "!held": _held}
 
 
 # What multiplies.
@@ -414,6 +436,11 @@ def _wrapped(text: Any, width: Any = 79, break_long: Any = True, wrapstring: Any
     return len(str(text)) * (1 + len(wrapstring or "\n"))
 
 
+def _pieces(name: str, text: str, sep: Any = None, *_: Any, **__: Any) -> int:
+    """About how many pieces a text is split into."""
+    return text.count(sep) if name != "splitlines" and isinstance(sep, str) and sep else len(text) >> 1
+
+
 def _parted(values: Any, count: Any, fill_with: Any = None) -> int:
     return _padded("", count)
 
@@ -449,16 +476,79 @@ _FILTERS: Mapping[str, Callable[..., int]] = {
 #: Filters of Jinja's that no chat template needs, and that cost what cannot be told beforehand.
 _UNKNOWN = ("filesizeformat", "pprint", "random", "urlize", "xmlattr")
 
+#: Those that look at what a value holds only where they are told to, or not at all.
+_SHALLOW = frozenset(
+    [
+        "attr",
+        "batch",
+        "count",
+        "d",
+        "default",
+        "first",
+        "items",
+        "last",
+        "length",
+        "list",
+        "map",
+        "reject",
+        "rejectattr",
+        "reverse",
+        "select",
+        "selectattr",
+        "slice",
+        "sum",
+    ]
+)
+#: Filters and methods that take long for each character.
+_SLOW = frozenset(
+    ["capitalize", "e", "escape", "forceescape", "list", "striptags", "title", "urlencode", "wordcount", "wordwrap"]
+)
+
 #: Methods that a template may call, of values of these types. Those with a function make so many characters.
 _METHODS: Mapping[type, Mapping[str, Callable[..., int] | None]] = {
     str: {
         **dict.fromkeys(
-            "capitalize casefold count endswith find format format_map index isalnum isalpha isascii isdecimal isdigit "
-            "isidentifier islower isnumeric isprintable isspace istitle isupper lower lstrip partition removeprefix "
-            "removesuffix rfind rindex rpartition rsplit rstrip split splitlines startswith strip swapcase title "
-            "upper".split()
+            [
+                "capitalize",
+                "casefold",
+                "count",
+                "endswith",
+                "find",
+                "format",
+                "format_map",
+                "index",
+                "isalnum",
+                "isalpha",
+                "isascii",
+                "isdecimal",
+                "isdigit",
+                "isidentifier",
+                "islower",
+                "isnumeric",
+                "isprintable",
+                "isspace",
+                "istitle",
+                "isupper",
+                "lower",
+                "lstrip",
+                "partition",
+                "removeprefix",
+                "removesuffix",
+                "rfind",
+                "rindex",
+                "rpartition",
+                "rsplit",
+                "rstrip",
+                "split",
+                "splitlines",
+                "startswith",
+                "strip",
+                "swapcase",
+                "title",
+                "upper",
+            ]
         ),
-        **{name: _padded for name in ("center", "ljust", "rjust", "zfill")},
+        **dict.fromkeys(("center", "ljust", "rjust", "zfill"), _padded),
         "expandtabs": _expanded,
         "join": _strung,
         "replace": _replaced,
@@ -478,8 +568,13 @@ def _check_method(meter: Meter, owner: Any, name: str, args: Any, kwargs: Any) -
     known = {} if kind is None else _METHODS[kind]
     if name not in known:
         raise jinja2.TemplateError(f"a template cannot call {type(owner).__name__}.{name}")
-    meter.read(owner) if isinstance(owner, str) else meter.step()
-    meter.read(args)
+    meter.look(owner)
+    for value in (*args, *kwargs.values()):
+        meter.look(value)
+    if name in _SLOW:
+        meter.step(len(owner))
+    elif name in ("split", "rsplit", "splitlines"):
+        meter.step(2 * _pieces(name, owner, *args, **kwargs))
     estimate = known[name]
     if estimate is not None:
         meter.allow(meter.size(args) + estimate(owner, *args, **kwargs))
@@ -493,9 +588,12 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         meter = _meter.get()
-        meter.step()
+        meter.step(_CALL)
         first, given = args[:passes], [meter.listed(value) for value in args[passes:]]
-        meter.read(given)
+        for value in (*given, *kwargs.values()):
+            meter.look(value) if name in _SHALLOW or isinstance(value, str) else meter.size(value)
+        if name in _SLOW and given and isinstance(given[0], str):
+            meter.step(len(given[0]))
         if name == "format":
             _check_percent(meter, given[0], (given[1:], kwargs))
         if estimate is not None:
@@ -516,11 +614,9 @@ def _tojson(
     meter = _meter.get()
     value = meter.listed(value)
     meter.size(value)
-    marks = [indent] if isinstance(indent, str) else []
-    if isinstance(indent, int) and indent > _WIDEST_INDENT or len("".join([*marks, *(separators or ())])) > _WIDEST_INDENT:
+    width = indent if isinstance(indent, int) else len(indent or "")
+    if max(width, len("".join(separators or ()))) > _WIDEST_INDENT:
         raise TemplateLimitError(f"it indents JSON by more than {_WIDEST_INDENT} characters")
-    encoder = json.JSONEncoder(
-        ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
-    )
+    encoder = json.JSONEncoder(ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
     # With indentation, what comes out grows with the depth, too.
     return meter.made(encoder.encode(value)) if indent is None else _concat(encoder.iterencode(value))
