@@ -173,14 +173,15 @@ def test_a_hostile_template_is_an_error_that_says_why(template: str, said: dict[
         ("{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}{% endfor %}", "[user]a[assistant]b"),
         ("{% for m in messages if m.role == 'user' %}{{ loop.index }}/{{ loop.length }}{% endfor %}", "1/1"),
         (
-            "{% set ns = namespace(t='') %}{% for m in messages %}{% set ns.t = ns.t ~ m.role[0] %}{% endfor %}{{ ns.t }}",
+            "{% set n = namespace(t='') %}{% for m in messages %}{% set n.t = n.t ~ m.role[0] %}{% endfor %}{{ n.t }}",
             "ua",
         ),
         ("{% for m in messages[1:] %}{{ m.content }}{% endfor %}{{ messages[-1]['content'] }}", "bb"),
         ("{{ messages | map(attribute='role') | join(', ') }}", "user, assistant"),
         ("{{ (messages | selectattr('role', 'equalto', 'user') | list | first).content }}", "a "),
         (
-            "{% macro show(m, sep=':') %}{{ m.role }}{{ sep }}{% endmacro %}{{ show(messages[0]) }}{{ show(messages[1], '-') }}",
+            "{% macro show(m, s=':') %}{{ m.role }}{{ s }}{% endmacro %}{{ show(messages[0]) }}"
+            "{{ show(messages[1], '-') }}",
             "user:assistant-",
         ),
         ("{% for k, v in {'a': 1, 'b': [2]}.items() %}{{ k }}={{ v | tojson }};{% endfor %}", "a=1;b=[2];"),
@@ -193,11 +194,13 @@ def test_a_hostile_template_is_an_error_that_says_why(template: str, said: dict[
         ),
         ("{{ 'a\nb' | indent(2) }}{{ 'ab' | center(4) }}{{ 'x' * 3 }}{{ [0] * 2 }}", "a\n  b ab xxx[0, 0]"),
         (
-            "{% for i in range(5) %}{% if i == 1 %}{% continue %}{% endif %}{% if i == 3 %}{% break %}{% endif %}{{ i }}{% endfor %}",
+            "{% for i in range(5) %}{% if i == 1 %}{% continue %}{% endif %}{% if i == 3 %}{% break %}{% endif %}"
+            "{{ i }}{% endfor %}",
             "02",
         ),
         (
-            "{% for n in [1, [2, 3]] recursive %}{% if n is iterable %}({{ loop(n) }}){% else %}{{ n }}{% endif %}{% endfor %}",
+            "{% for n in [1, [2, 3]] recursive %}{% if n is iterable %}({{ loop(n) }}){% else %}{{ n }}{% endif %}"
+            "{% endfor %}",
             "1(23)",
         ),
         ("{% macro m() %}<{{ caller('x') }}>{% endmacro %}{% call(y) m() %}{{ y }}{% endcall %}", "<x>"),

@@ -118,13 +118,16 @@ def answer_at_endpoint(
 
 
 def _answers(tasks: Iterator[Task], loop: _EventLoop, requests: _Requests, endpoint: Endpoint) -> Answers:
-    pending: set[Future[Answer | _Unreachable]] = set()
+    pending: set[Future[Answer | _Unreachable | _Refused]] = set()
     unreachable: list[_Unreachable] = []  # since the last answer: the document's fault, or the server is gone?
+    refused: list[_Refused] = []  # before the first answer: is the request wrong, or just the document?
     answered = False
     while True:
-        while len(pending) < endpoint.concurrency and (task := next(tasks, None)) is not None:
+        while not refused and len(pending) < endpoint.concurrency and (task := next(tasks, None)) is not None:
             pending.add(loop.submit(requests.answer(task)))
         if not pending:
+            if refused:
+                raise refused[0].error(endpoint)
             break
         done, pending = wait(pending, return_when=FIRST_COMPLETED)
         # What ends the run comes last, so that no answer is lost to it.
@@ -133,8 +136,15 @@ def _answers(tasks: Iterator[Task], loop: _EventLoop, requests: _Requests, endpo
             if isinstance(outcome, Answer):
                 answered = True
                 yield outcome
-                yield from (lost.answer for lost in unreachable)
-                unreachable = []
+                yield from (lost.answer for lost in [*unreachable, *refused])
+                unreachable, refused = [], []
+                continue
+            if isinstance(outcome, _Refused):
+                # Where another document was answered, the request as such is right.
+                if answered:
+                    yield outcome.answer
+                else:
+                    refused.append(outcome)
                 continue
             unreachable.append(outcome)
             if len(unreachable) >= max(endpoint.concurrency, _GONE):
@@ -153,6 +163,20 @@ class _Unreachable:
 
     def error(self, endpoint: Endpoint) -> ModelError:
         return ModelError(f"{endpoint.url} does not answer: {_said(self.cause)}", hint="Is the server up, and at ease?")
+
+
+@dataclass(frozen=True)
+class _Refused:
+    """A document for which the server refused what all requests have in common."""
+
+    answer: Answer
+    cause: Exception
+
+    def error(self, endpoint: Endpoint) -> ModelError:
+        return ModelError(
+            f"{endpoint.url} refuses the request, whatever the document: {_said(self.cause)}",
+            hint="Change the schema or the option that it names; `punchcard check` says what a schema asks for",
+        )
 
 
 class _Requests:
@@ -174,7 +198,7 @@ class _Requests:
     async def close(self) -> None:
         await self._client.close()
 
-    async def answer(self, task: Task) -> Answer | _Unreachable:
+    async def answer(self, task: Task) -> Answer | _Unreachable | _Refused:
         """Raises `ModelError` for what would fail for all documents alike."""
         import openai
 
@@ -188,11 +212,7 @@ class _Requests:
             ) from error
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
             if _names_the_request(error):
-                raise ModelError(
-                    f"{self._endpoint.url} refuses the request, whatever the document: {_said(error)}",
-                    hint="Change the schema or the option that the server names; `punchcard check` says what a schema"
-                    " asks for",
-                ) from error
+                return _Refused(Answer(task.index, _failure(error)), error)
             return Answer(task.index, _failure(error))
         except (openai.APIConnectionError, openai.RateLimitError) as error:
             return _Unreachable(Answer(task.index, _failure(error)), error)

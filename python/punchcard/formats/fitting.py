@@ -1,9 +1,9 @@
 """Turns that a chat template shows.
 
-Templates are particular. Some print a system turn only where it comes first, and drop any later one without a word; some
-refuse it; some want the user and the assistant to alternate. So the shape of a conversation is tried out, with a text of
-its own in each turn. Where the template refuses it, or a text does not show, turns are merged, a little at a time, until
-it takes them and shows all of them.
+Templates are particular. Some print a system turn only where it comes first, and drop any later one without a word;
+some refuse it; some want the user and the assistant to alternate. So the shape of a conversation is tried out, with a
+text of its own in each turn. Where the template refuses it, or a text does not show, turns are merged, a little at a
+time, until it takes them and shows all of them.
 """
 
 from __future__ import annotations
