@@ -861,7 +861,8 @@ def test_results_that_are_no_json_are_recorded_as_what_they_become(tmp_path: Pat
     chat = FakeChat(Reply(calls=[Call("read"), Call("surrogate"), Call("circle")], finish="calls"), "Done.")
     subject = Agent([read, surrogate, circle], chat)
     result = subject.run("Read")
-    assert isinstance(result["results"][0]["result"]["light"], Light)
+    assert result["results"][0]["result"]["light"] == {"level": 3}
+    json.dumps(result)
     assert "ircular" in result["results"][2]["error"]
     assert subject.transcript.runs[0].calls[0].result["light"] == {"level": 3}
     assert subject.messages[3]["content"] == "? half"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pydantic
 import pytest
 from fake_chat import FakeChat
 from fake_model import END, PIECES, FakeModel, speaker
@@ -215,6 +217,27 @@ def test_a_runtime_elsewhere_may_say_budget_too() -> None:
     assert result["finish"] == "budget" and paid == []
 
 
-def test_a_result_is_json(tmp_path: Path) -> None:
-    agent = Agent([pay], FakeModel(speaker("Hi.")))
-    assert json.loads(json.dumps(agent.run("Hello")))["text"] == "Hi."
+def test_a_result_is_json_whatever_tools_return() -> None:
+    class Paid(pydantic.BaseModel):
+        when: datetime.date
+
+    returned: list[Any] = [
+        Paid(when=datetime.date(2024, 5, 6)),
+        {datetime.date(2024, 5, 6)},
+        b"x",
+        object(),
+        float("inf"),
+    ]
+    for value in returned:
+
+        @tool
+        def ask() -> Any:
+            """Ask."""
+            return value  # noqa: B023
+
+        seen: list[Any] = []
+        hook = lambda call, outcome, seen=seen: seen.append(outcome.result)  # noqa: E731
+        agent = Agent([ask], FakeChat(Call("ask"), "Done."), after_call=hook)
+        result = agent.run("Ask")
+        assert json.loads(json.dumps(result))["text"] == "Done." and seen == [value]
+        json.dumps(agent.transcript.to_dict())

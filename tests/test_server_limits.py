@@ -328,7 +328,7 @@ def test_limits_are_positive() -> None:
         ServerOptions(slots=0)
 
 
-@pytest.mark.parametrize("arguments", ["{", "", "[1]", "null", "[" * 5000, '{"a":' * 400 + "1" + "}" * 400])
+@pytest.mark.parametrize("arguments", ["{", "", "[1]", "null", "[" * 1200, '{"a":' * 400 + "1" + "}" * 400])
 def test_malformed_arguments_in_the_history_are_no_reason_to_refuse(server: Any, arguments: str) -> None:
     call = {**GARBLED, "function": {"name": "f", "arguments": arguments}}
     turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": [call]}]

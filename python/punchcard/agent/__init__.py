@@ -152,7 +152,8 @@ class Agent:
           ``"length"``
         - ``function_calls``: ``[{"name", "arguments"}]``, the arguments as plain JSON data, as the model wrote them
         - ``results``: for each executed call ``{"name", "arguments", "result"}``, or with ``"error"`` in place of
-          ``"result"``; the name and arguments as `before_call` left them
+          ``"result"``; the name and arguments as `before_call` left them. What a tool returned is here as the JSON data
+          that the model was told, so `json.dumps` takes the whole dict; `after_call` is given the object itself
         - ``text``: the model's last words; ``reasoning``: its thoughts; ``confidence``: see below; ``steps``: turns
         - ``left_out``: tools that could not be offered, and why
         - ``timings``: tokens and seconds of prompts, generation and tools

@@ -375,7 +375,7 @@ class Run:
             record.status, record.error = "stopped", "stopped" + (": the time is up" if self._deadline.passed else "")
         entry: dict[str, Any] = dict(record.executed or record.call().to_dict())
         if record.error is None:
-            entry["result"] = outcome.result if outcome is not None else None
+            entry["result"] = record.result
         else:
             entry["error"] = record.error
             if record.status == "refused":

@@ -136,7 +136,8 @@ def _answers(tasks: Iterator[Task], loop: _EventLoop, requests: _Requests, endpo
             if isinstance(outcome, Answer):
                 answered = True
                 yield outcome
-                yield from (lost.answer for lost in [*unreachable, *refused])
+                yield from (lost.answer for lost in unreachable)
+                yield from (lost.answer for lost in refused)
                 unreachable, refused = [], []
                 continue
             if isinstance(outcome, _Refused):
@@ -262,19 +263,34 @@ def _request_options(shape: Shape, sampling: Sampling) -> dict[str, Any]:
 
 
 # Fields of a request that are the same for all documents, and how servers call what is wrong with them.
-_SHARED_FIELDS = (
-    "response_format",
-    "json_schema",
-    "structured_outputs",
-    "temperature",
-    "top_p",
-    "top_k",
-    "seed",
-    "model",
+_SHARED_FIELDS = frozenset(
+    [
+        "response_format",
+        "json_schema",
+        "structured_outputs",
+        "temperature",
+        "top_p",
+        "top_k",
+        "seed",
+        "model",
+        "max_tokens",
+        "max_completion_tokens",
+    ]
 )
-_SHARED_FIELDS += ("max_tokens", "max_completion_tokens")
-_SHARED_CODES = ("invalid_schema", "unsupported_schema", "unsatisfiable_schema", "invalid_grammar", "limit_exceeded")
-_SHARED_CODES += ("max_tokens_too_large", "max_tokens_too_small", "unsupported_parameter", "invalid_json_schema")
+_SHARED_CODES = frozenset(
+    [
+        "invalid_schema",
+        "unsupported_schema",
+        "unsatisfiable_schema",
+        "invalid_grammar",
+        "limit_exceeded",
+        "max_tokens_too_large",
+        "max_tokens_too_small",
+        "unsupported_parameter",
+        "invalid_json_schema",
+    ]
+)
+_SHARED_WORDS = ("schema", "response_format", "grammar", "temperature", "top_p", "top_k", "seed")
 
 
 def _names_the_request(error: openai.APIStatusError) -> bool:
@@ -292,7 +308,7 @@ def _names_the_request(error: openai.APIStatusError) -> bool:
     said = _said(error).lower()
     if "context" in said or "too long" in said:
         return False
-    return any(word in said for word in ("schema", "response_format", "grammar", *_SHARED_FIELDS[3:7]))
+    return any(word in said for word in _SHARED_WORDS)
 
 
 def _failure(error: Exception) -> Failure:

@@ -27,8 +27,9 @@ from typing import Any
 import jinja2
 from jinja2 import nodes
 from jinja2.ext import loopcontrols
-from jinja2.runtime import Context, Namespace
+from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
 #: Characters of a template.
@@ -170,9 +171,10 @@ class Environment(ImmutableSandboxedEnvironment):
         for name in _UNKNOWN:
             self.filters.pop(name, None)
         self.filters = {name: _guarded(name, function) for name, function in self.filters.items()}
-        self.tests = {name: _guarded(name, function) for name, function in self.tests.items()}
+        tests: dict[str, Any] = self.tests
+        self.tests = {name: _guarded(name, test) for name, test in tests.items()}
         self.filters |= {"tojson": _tojson, **_OWN}
-        self.concat = _concat  # type: ignore[method-assign, assignment]
+        self.concat = _concat  # type: ignore[method-assign]
 
     def from_string(self, source: Any, *options: Any, **more: Any) -> jinja2.Template:
         if len(source) > MOST_SOURCE:
@@ -280,7 +282,7 @@ def _weight(*parts: nodes.Node) -> int:
     return count
 
 
-def _paid(node: nodes.Expr, name: str, *args: Any) -> nodes.Filter:
+def _paid(node: Any, name: str, *args: Any) -> nodes.Filter:
     """An expression that goes through a function of `_OWN`."""
     given = [value if isinstance(value, nodes.Node) else nodes.Const(value) for value in args]
     made = nodes.Filter(node, name, given, [], None, None)
@@ -419,7 +421,7 @@ def _padded(text: Any, width: Any = 80, *_: Any) -> int:
 
 
 def _expanded(text: Any, tabsize: Any = 8) -> int:
-    return _padded(text, tabsize) + str(text).count("\t") * int(tabsize)
+    return int(_padded(text, tabsize) + str(text).count("\t") * int(tabsize))
 
 
 def _strung(separator: Any, values: Any) -> int:
@@ -428,7 +430,8 @@ def _strung(separator: Any, values: Any) -> int:
 
 
 def _indented(text: Any, width: Any = 4, *_: Any, **__: Any) -> int:
-    by = len(width) if isinstance(width, str) else _padded("", width) and int(width)
+    _padded("", width)
+    by = len(width) if isinstance(width, str) else int(width)
     return len(str(text)) + (str(text).count("\n") + 2) * by
 
 
@@ -438,7 +441,7 @@ def _wrapped(text: Any, width: Any = 79, break_long: Any = True, wrapstring: Any
 
 def _pieces(name: str, text: str, sep: Any = None, *_: Any, **__: Any) -> int:
     """About how many pieces a text is split into."""
-    return text.count(sep) if name != "splitlines" and isinstance(sep, str) and sep else len(text) >> 1
+    return int(text.count(sep)) if name != "splitlines" and isinstance(sep, str) and sep else len(text) >> 1
 
 
 def _parted(values: Any, count: Any, fill_with: Any = None) -> int:
