@@ -411,7 +411,7 @@ def _replaced(text: Any, old: Any, new: Any, count: Any = None) -> int:
     found = text.count(old)
     if isinstance(count, int) and count >= 0:
         found = min(found, count)
-    return len(text) + found * len(new)
+    return int(len(text) + found * len(new))
 
 
 def _padded(text: Any, width: Any = 80, *_: Any) -> int:
