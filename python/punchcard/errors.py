@@ -11,7 +11,7 @@ from typing import Any
 
 def extra_hint(extra: str) -> str:
     """What to do where the libraries of an extra are missing."""
-    return f"pip install 'punchcard[{extra}]' adds what it needs; in a clone, pip install -e '.[{extra}]'"
+    return f"In a clone, pip install -e '.[{extra}]'; where the package is published, pip install 'punchcard[{extra}]'"
 
 
 class PunchcardError(Exception):
