@@ -141,6 +141,13 @@ class Server:
                 return 401, {"error": {"message": "wrong key"}}
             case "refused":
                 return 400, {"error": {"message": "no such response_format"}}
+            case "schema":
+                error = {"message": "Invalid schema", "param": "response_format", "code": "invalid_schema"}
+                return 400, {"error": error}
+            case "vllm":
+                return 400, {"object": "error", "message": "The schema has unsupported features", "code": 400}
+            case "long":
+                return 400, {"error": {"message": "too long for the model", "code": "context_length_exceeded"}}
             case "slow":
                 time.sleep(0.1)
         return 200, _completion(text)

@@ -880,7 +880,8 @@ def test_results_that_are_no_json_are_recorded_as_what_they_become(tmp_path: Pat
     chat = FakeChat(Reply(calls=[Call("read"), Call("surrogate"), Call("circle")], finish="calls"), "Done.")
     subject = Agent([read, surrogate, circle], chat)
     result = subject.run("Read")
-    assert isinstance(result["results"][0]["result"]["light"], Light)
+    assert result["results"][0]["result"]["light"] == {"level": 3}
+    json.dumps(result)
     assert "ircular" in result["results"][2]["error"]
     assert subject.transcript.runs[0].calls[0].result["light"] == {"level": 3}
     assert subject.messages[3]["content"] == "? half"
@@ -985,8 +986,8 @@ def test_extraction_writes_under_the_schema() -> None:
 
 def test_extraction_that_is_cut_off_keeps_the_text() -> None:
     with pytest.raises(PunchcardError, match="cut off") as raised:
-        extract("x", {"type": "string"}, FakeModel(speaker('"a long text"')), max_new_tokens=5)
-    assert raised.value.fields["text"] == '"a lo'
+        extract("x", {"type": "integer"}, FakeModel(speaker("1234567")), max_new_tokens=5)
+    assert raised.value.fields["text"] == "12345"
 
 
 def test_a_validator_of_the_type_may_refuse() -> None:

@@ -203,3 +203,26 @@ def test_run_out_of_time(model: Any) -> None:
     model("a long story " * 200)
     result = invoke("run", "Tell", "--tools", str(HOME), "--max-seconds", "0.01")
     assert result.exit_code == 1 and "stopped after 0.01 seconds (max_seconds)" in result.stderr
+
+
+@pytest.mark.parametrize("surroundings", [{"LANG": "C", "LC_ALL": "C", "TZ": "Asia/Kolkata"}, {"PYTHONUTF8": "0"}])
+def test_the_command_is_a_module_too_whatever_surrounds_it(surroundings: dict[str, str]) -> None:
+    import os
+    import signal
+    import subprocess
+    import sys
+
+    def ignore() -> None:  # as under nohup, or behind `&`
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+
+    run = subprocess.run(
+        [sys.executable, "-m", "punchcard", "--version"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **surroundings},
+        preexec_fn=ignore,
+        check=False,
+    )
+    assert run.returncode == 0 and run.stdout.startswith("punchcard "), run.stderr

@@ -679,9 +679,25 @@ def test_ctrl_c_of_the_command(tmp_path: Path, answered: list[str], monkeypatch:
     monkeypatch.setattr(punchcard.extraction, "as_chat", lambda name: StepChat(model()))
     Path("docs.txt").write_text("a\nstop\n")
     Path("schema.json").write_text(json.dumps(LENGTH))
+    handler = signal.getsignal(signal.SIGINT)  # whoever runs the tests may have set another
     done = CliRunner().invoke(main, ["batch", "docs.txt", "--schema", "schema.json", "--out", "out.jsonl"])
     assert done.exit_code == 130
     assert (
         "interrupted after: 1 of 2 documents, which are in out.jsonl; the same again goes on from there" in done.stderr
     )
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+@pytest.mark.parametrize("kind", ["schema", "vllm", "refused"])
+def test_a_request_that_the_server_refuses_ends_the_run_at_once(kind: str, server: Server, tmp_path: Path) -> None:
+    texts = [f"{kind}:{n}" for n in range(500)]
+    with pytest.raises(ModelError, match="refuses the request, whatever the document") as raised:
+        batch.extract(texts, LENGTH, endpoint=server.url, concurrency=4, out=tmp_path / "out.jsonl")
+    assert raised.value.hint and len(server.bodies) <= 4
+    assert rows_of(tmp_path / "out.jsonl") == []
+
+
+def test_a_document_that_the_server_refuses_is_an_error_of_its_row(server: Server) -> None:
+    for texts in (["long:a", "long:b"], ["fine:a", "schema", "fine:b"], ["schema", "fine:a", "fine:b"]):
+        rows = list(batch.extract(texts, LENGTH, endpoint=server.url, concurrency=3))
+        assert ["output" in row for row in rows] == [text.startswith("fine") for text in texts]

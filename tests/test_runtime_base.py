@@ -162,3 +162,4 @@ def test_missing_libraries_are_named() -> None:
     with pytest.raises(PunchcardError, match="no_such_library cannot be imported") as caught:
         require("no_such_library", install="'punchcard[mlx]'")
     assert str(caught.value).endswith("pip install 'punchcard[mlx]'")
+    assert "In a clone, pip install -e '.[mlx]'" in str(caught.value)

@@ -273,8 +273,28 @@ class TestConstraints:
         schema = {"type": "object", "properties": {"story": {"type": "string"}}, "required": ["story"]}
         form = {"type": "json_schema", "json_schema": {"name": "story", "schema": schema}}
         choice = chat(client, response_format=form, max_tokens=12).choices[0]
-        assert choice.finish_reason == "stop"
+        assert (choice.finish_reason, choice.stop_reason) == ("stop", "budget")
         assert list(json.loads(choice.message.content)) == ["story"]
+        chunks = list(chat(client, response_format=form, max_tokens=12, stream=True))
+        assert [chunk.choices[0].stop_reason for chunk in chunks if chunk.choices[0].finish_reason] == ["budget"]
+        text = {"format": {"type": "json_schema", "name": "story", "schema": schema}}
+        response = client.responses.create(
+            model=MODEL, input="Tell a long story", text=text, max_output_tokens=16, temperature=0
+        )
+        assert (response.status, response.stop_reason) == ("completed", "budget")
+
+    @pytest.mark.parametrize(
+        "constraint", [{"regex": r"\d+"}, {"json": {"type": "integer"}}, {"grammar": "root ::= [0-9]+"}]
+    )
+    def test_what_could_go_on_is_cut_off(self, client: Any, constraint: Any) -> None:
+        question = [{"role": "user", "content": "Write many digits: 123456789123456789"}]
+        choice = chat(client, question, extra_body={"structured_outputs": constraint}, max_tokens=4).choices[0]
+        assert (choice.finish_reason, choice.stop_reason) == ("length", None)
+        assert choice.message.content.isdigit()
+        completion = client.completions.create(
+            model=MODEL, prompt="1234567", max_tokens=4, temperature=0, extra_body={"structured_outputs": constraint}
+        )
+        assert completion.choices[0].finish_reason == "length"
 
     def test_any_object(self, client: Any) -> None:
         choice = chat(client, response_format={"type": "json_object"}, max_tokens=40).choices[0]

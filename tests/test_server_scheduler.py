@@ -242,7 +242,7 @@ def test_an_answer_under_a_grammar_is_complete_within_its_tokens(schedulers: Any
     schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
     job, answer = ask(model, "x", answer=Grammar.from_json_schema(schema, whitespace="none"), max_new_tokens=20)
     scheduler.submit(job)
-    assert answer.wait().finish == "stop"
+    assert answer.wait().finish == "budget"
     assert answer.text.startswith('{"text":"')
     assert answer.text.endswith('"}')
     assert job.writer.tokens == 20

@@ -128,9 +128,17 @@ def test_an_answer_is_read_while_it_is_written() -> None:
     assert reply.statistics is not None and reply.statistics.tokens > 0 and reply.confidence is not None
 
 
-def test_an_answer_that_runs_out_of_tokens_keeps_its_call() -> None:
+def test_a_call_that_runs_out_of_tokens_is_completed_and_says_so() -> None:
     model = FakeModel(speaker(CALL))
-    reply = StepChat(model).respond(Request(USER, [LIGHTS]), Sampling(max_new_tokens=50))
+    sampling = Sampling(max_new_tokens=len(CALL) - 14)
+    reply = StepChat(model).respond(Request(USER, [LIGHTS]), sampling)
+    assert reply.finish == "budget" and reply.partial is None
+    assert [call.name for call in reply.calls] == ["set_lights"] and len(reply.calls[0].arguments["room"]) < 3
+
+
+def test_an_answer_without_a_grammar_that_runs_out_of_tokens_keeps_its_call() -> None:
+    model = FakeModel(speaker(CALL))
+    reply = StepChat(model).respond(Request(USER, [LIGHTS], constrained=False), Sampling(max_new_tokens=50))
     assert reply.finish == "length" and reply.calls == [] and reply.partial is not None
     assert reply.partial.name == "set_lights"
 

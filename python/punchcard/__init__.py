@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from punchcard.bitmask import token_bitmask_shape as token_bitmask_shape
     from punchcard.chat import Call as Call
     from punchcard.compiler import GrammarCompiler as GrammarCompiler
+    from punchcard.ending import is_complete as is_complete
     from punchcard.errors import BudgetError as BudgetError
+    from punchcard.errors import BudgetWarning as BudgetWarning
     from punchcard.errors import CancelledError as CancelledError
     from punchcard.errors import GrammarError as GrammarError
+    from punchcard.errors import InputTypeError as InputTypeError
     from punchcard.errors import InternalError as InternalError
     from punchcard.errors import InvalidSchemaError as InvalidSchemaError
     from punchcard.errors import LimitError as LimitError
@@ -55,6 +58,7 @@ _EXPORTS = {
     "Agent": "punchcard.agent",
     "BatchMatcher": "punchcard.batch_matcher",
     "BudgetError": "punchcard.errors",
+    "BudgetWarning": "punchcard.errors",
     "Call": "punchcard.chat",
     "CancelToken": "punchcard._core",
     "CancelledError": "punchcard.errors",
@@ -65,6 +69,7 @@ _EXPORTS = {
     "GrammarCompiler": "punchcard.compiler",
     "GrammarError": "punchcard.errors",
     "GrammarMatcher": "punchcard._core",
+    "InputTypeError": "punchcard.errors",
     "InternalError": "punchcard.errors",
     "InvalidSchemaError": "punchcard.errors",
     "LimitError": "punchcard.errors",
@@ -85,6 +90,7 @@ _EXPORTS = {
     "apply_token_bitmask_inplace": "punchcard.bitmask",
     "build_schema": "punchcard.schemas",
     "extract": "punchcard.extraction",
+    "is_complete": "punchcard.ending",
     "load_tools": "punchcard.toolfiles",
     "pydantic_schema": "punchcard.schemas",
     "reset_token_bitmask": "punchcard.bitmask",

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeGuard, cast
 
-from punchcard._core import GrammarMatcher
 from punchcard.chat import Chat, Delta, Reply, Request, Sampling
+from punchcard.ending import Budgeted
 from punchcard.formats import ToolFormat
 from punchcard.generation import Decoder, Model, Statistics
 from punchcard.sampling import Sampler
@@ -68,7 +68,10 @@ class StepChat:
         ``sampler``: one to go on with, instead of a new one made from ``sampling``; ``focus``: see `render_prompt`;
         ``statistics``: is added to, also where the answer is interrupted; ``variables``: for the chat template.
 
-        Raises what `plan` raises, and `ContextLengthError` if the prompt leaves no room. Ctrl-C raises `Interrupted`.
+        What is written under a grammar is completed within ``sampling.max_new_tokens``, and `Reply.finish` says so.
+
+        Raises what `plan` raises, `ContextLengthError` if the prompt leaves no room, and `BudgetError` if no complete
+        answer is short enough. Ctrl-C raises `Interrupted`.
         """
         planned = plan(self.model, request, self.tool_format, focus=focus, **variables)
         decoder = Decoder(
@@ -83,11 +86,11 @@ class StepChat:
             if planned.grammar is None:
                 stretch = decoder.free(until=reader.take)
             else:
-                stretch = decoder.constrained(GrammarMatcher(planned.grammar), until=reader.take)
+                stretch = decoder.constrained(Budgeted(planned.grammar, decoder.remaining), until=reader.take)
         finally:
             if statistics is not None:
                 statistics.add(decoder.statistics)
-        reply = reader.finish("length" if stretch.ended == "length" else "stop")
+        reply = reader.finish(stretch.ended)
         reply.confidence = decoder.confidence
         reply.statistics = decoder.statistics
         return reply
@@ -109,9 +112,11 @@ class _Reader:
         self._read = len(tokens)
         return self._stop.found
 
-    def finish(self, ended: Literal["stop", "length"]) -> Reply:
-        self._tell(self._stop.finish(self._parser.finish(ended)))
+    def finish(self, ended: Literal["stop", "eos", "budget", "length"]) -> Reply:
+        self._tell(self._stop.finish(self._parser.finish("length" if ended == "length" else "stop")))
         reply = self._parser.reply
+        if ended == "budget":
+            reply.finish = "budget"
         self._stop.cut(reply)
         return reply
 

@@ -109,7 +109,9 @@ class Reply:
 
     ``partial``: the call that it was cut off in, if any.
 
-    ``finish``: ``"stop"``: it came to its end; ``"calls"``: it ends with calls; ``"length"``: its tokens ran out.
+    ``finish``: ``"stop"``: it came to its end; ``"calls"``: it ends with calls; ``"budget"``: it is complete under its
+    grammar, but only because its tokens left room for nothing else, so what was written last may be cut short;
+    ``"length"``: its tokens ran out, and it is not complete.
     ``confidence``: see `Decoder.confidence`; `None` where the runtime tells no probabilities.
     """
 
@@ -117,7 +119,7 @@ class Reply:
     reasoning: str = ""
     calls: list[Call] = field(default_factory=list)
     partial: PartialCall | None = None
-    finish: Literal["stop", "calls", "length"] = "stop"
+    finish: Literal["stop", "calls", "budget", "length"] = "stop"
     confidence: float | None = None
     statistics: Statistics | None = None
 

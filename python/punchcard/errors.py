@@ -9,6 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 
+def extra_hint(extra: str) -> str:
+    """What to do where the libraries of an extra are missing."""
+    return f"In a clone, pip install -e '.[{extra}]'; where the package is published, pip install 'punchcard[{extra}]'"
+
+
 class PunchcardError(Exception):
     """Base of all errors. ``hint`` is the remedy, or ``None``; ``fields`` holds what else is known of the spot."""
 
@@ -73,6 +78,14 @@ class MatcherError(PunchcardError):
 
 class BudgetError(MatcherError):
     """A token budget is too small for any complete answer. Field: ``minimum`` (tokens), where known."""
+
+
+class BudgetWarning(UserWarning):
+    """An answer was cut short to be complete within its tokens: it is valid, but may not be what the model meant."""
+
+
+class InputTypeError(PunchcardError, TypeError):
+    """An argument is of a type that it cannot have."""
 
 
 class ModelError(PunchcardError):

@@ -13,6 +13,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import warnings
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +25,7 @@ from pydantic_core import to_jsonable_python
 from punchcard._core import GrammarMatcher
 from punchcard.answering import StepChat, as_chat
 from punchcard.chat import Chat, Message, Request, Sampling
-from punchcard.errors import InvalidSchemaError, PunchcardError
+from punchcard.errors import BudgetWarning, InputTypeError, InvalidSchemaError, PunchcardError
 from punchcard.generation import Model
 from punchcard.grammar import Grammar
 from punchcard.model_grammars import compile_schema
@@ -49,6 +52,7 @@ def extract(
 ) -> Any:
     """Data of the shape of ``schema``, read from ``text`` by a language model; arguments and errors: see `Extractor`,
     which is what to use for more than one text."""
+    _check_text(text)
     extractor = Extractor(
         schema,
         model,
@@ -81,7 +85,11 @@ class Shape:
         self.json_schema = schema if self._adapter is None else adapter_schema(self._adapter)
 
     def messages(self, text: str, system: str | None = None) -> list[Message]:
-        """The conversation that asks a model for what ``text`` says; ``system``: see `Extractor`."""
+        """The conversation that asks a model for what ``text`` says; ``system``: see `Extractor`.
+
+        Raises `InputTypeError` if ``text`` is no text.
+        """
+        _check_text(text)
         instruction = (system or _SYSTEM).replace("{schema}", json.dumps(self.json_schema, ensure_ascii=False))
         return [{"role": "system", "content": instruction}, {"role": "user", "content": text}]
 
@@ -128,6 +136,18 @@ class Shape:
         return GrammarCompiler(alphabet).compile_json_schema(self.json_schema, profile="spec")
 
 
+class Written(str):
+    """The text of an answer. ``finish``: ``"stop"``, or ``"budget"`` where it was cut short to be complete within its
+    tokens."""
+
+    finish: str
+
+    def __new__(cls, text: str, finish: str = "stop") -> Written:
+        written = super().__new__(cls, text)
+        written.finish = finish
+        return written
+
+
 class Extractor:
     """Reads data of one shape out of texts, with a language model.
 
@@ -166,22 +186,60 @@ class Extractor:
             compile_schema(self._chat.model, self.shape.json_schema, whitespace="none")
 
     def extract(self, text: str) -> Any:
-        """What ``text`` says: an instance of the type, or plain data. Raises as `write` and `Shape.read` do."""
-        return self.shape.read(self.write(text))
+        """What ``text`` says: an instance of the type, or plain data. Raises as `write` and `Shape.read` do.
 
-    def write(self, text: str) -> str:
-        """What ``text`` says, as JSON text that follows the schema.
+        An answer that fits ``max_new_tokens`` only because it was cut short gives a `BudgetWarning`.
+        """
+        written = self.write(text)
+        if written.finish == "budget":
+            warnings.warn(
+                f"The answer was cut short to fit {self._sampling.max_new_tokens} tokens: it is valid, but its last "
+                "value may not be what the model meant. Raise max_new_tokens, or bound the schema's strings and arrays",
+                BudgetWarning,
+                stacklevel=_callers_level(),
+            )
+        return self.shape.read(written)
 
-        Raises `ContextLengthError` if the text is too long for the model, `PunchcardError` (field ``text``: what was
-        written) if the answer is cut off by ``max_new_tokens``. Ctrl-C raises `Interrupted`, which holds the text so
-        far.
+    def write(self, text: str) -> Written:
+        """What ``text`` says, as JSON text that follows the schema, which knows how it ended.
+
+        Raises `ContextLengthError` if the text is too long for the model, `BudgetError` if no answer is short enough,
+        `PunchcardError` (field ``text``: what was written) if the answer is cut off where it could have gone on.
+        Ctrl-C raises `Interrupted`, which holds the text so far.
         """
         request = Request(self.shape.messages(text, self._system), answer=self._answer, reasoning=False)
         reply = self._chat.respond(request, self._sampling)
         if reply.finish == "length":
             tokens = reply.statistics.tokens if reply.statistics else self._sampling.max_new_tokens
             raise cut_off(reply.text, f"after {tokens} tokens")
-        return reply.text
+        return Written(reply.text, reply.finish)
+
+
+def _callers_level() -> int:
+    """How far up the caller of this module is, for a warning that names its line."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _check_text(given: Any) -> None:
+    """Raises `InputTypeError` for what is no text."""
+    if not isinstance(given, str):
+        raise InputTypeError(
+            f"There is one text to extract from, and this is of the type {type(given).__name__}", hint=_remedy(given)
+        )
+
+
+def _remedy(given: Any) -> str:
+    """What to give in place of something that is no text."""
+    if isinstance(given, (bytes, bytearray)):
+        return "Decode it first, such as with .decode()"
+    if isinstance(given, (Mapping, int, float, bool)) or given is None:
+        return "Give a str, such as json.dumps(...) of it"
+    if isinstance(given, Iterable):
+        return "For many texts use punchcard.batch.extract(texts, schema), or an Extractor in a loop"
+    return "Give a str, such as its .read() or .read_text()" if hasattr(given, "read") else "Give a str"
 
 
 def cut_off(text: str, where: str) -> PunchcardError:

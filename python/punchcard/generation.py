@@ -17,11 +17,12 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from punchcard.ending import Budgeted
 from punchcard.errors import ContextLengthError, MatcherError
 from punchcard.models.base import Model as Model
 from punchcard.sampling import Sampler, log_probability
@@ -110,12 +111,18 @@ class Cache:
 
 @dataclass
 class Stretch:
-    """Part of an answer: its ``tokens``, their ``text``, and ``ended``: ``"stop"`` where it came to its end, ``"eos"``
-    where the model ended the answer, ``"length"`` where the tokens ran out."""
+    """Part of an answer.
+
+    Attributes:
+        tokens, text: what was written.
+        ended: ``"stop"``: it is complete, as the model chose the end or nothing else could follow; ``"eos"``: the model
+            ended an answer without a grammar; ``"budget"``: it is complete, because the budget of tokens left room for
+            nothing else; ``"length"``: the tokens ran out before.
+    """
 
     tokens: list[int] = field(default_factory=list)
     text: str = ""
-    ended: str = "stop"
+    ended: Literal["stop", "eos", "budget", "length"] = "stop"
 
 
 class Decoder:
@@ -197,22 +204,30 @@ class Decoder:
         stretch.ended = "length"
         return self._finish(stretch)
 
-    def constrained(self, matcher: Matcher, *, until: Callable[[Sequence[int]], bool] | None = None) -> Stretch:
+    def constrained(
+        self, matcher: Matcher | Budgeted, *, until: Callable[[Sequence[int]], bool] | None = None
+    ) -> Stretch:
         """The model writes what ``matcher`` allows, until nothing but the end is allowed, it chooses the end, or
-        ``until(tokens of this stretch)`` holds."""
+        ``until(tokens of this stretch)`` holds.
+
+        A `Budgeted` matcher completes the answer within its tokens. A text that the grammar accepts is complete only if
+        the model ends it there, which it is asked when its tokens have run out.
+        """
         from punchcard import allocate_token_bitmask, apply_token_bitmask_inplace
 
         stretch = Stretch()
         bitmask = allocate_token_bitmask(1, self.model.vocab_size)
         ends = _bits(self._ends, bitmask.shape[1])
         with self._clock():
-            while self.remaining > 0:
+            while self.remaining > 0 or matcher.is_accepting():
                 taken = self._forced_tokens(matcher)
                 if not taken:
                     constrains = matcher.fill_next_token_bitmask(bitmask)
                     if constrains and (only := _only_token(bitmask[0] & ~ends, bitmask[0] & ends)) is not None:
                         if only < 0:
-                            return self._finish(stretch)
+                            return self._ended(stretch, matcher)
+                        if self.remaining < 1:
+                            break
                         self._accept(matcher, only)
                         taken = [only]
                 if taken:
@@ -221,21 +236,32 @@ class Decoder:
                     logits = self._current_logits().copy()
                     if constrains:
                         apply_token_bitmask_inplace(logits, bitmask[0])
-                    token = self.sampler.sample(logits)
+                    token = _picked(matcher, self.sampler, logits)
                     if token in self._ends:
-                        return self._finish(stretch)
+                        return self._ended(stretch, matcher)
+                    if self.remaining < 1:
+                        break
                     self._accept(matcher, token)
                     self._push(token)
                     taken = [token]
                 stretch.tokens.extend(taken)
                 if until is not None and until(stretch.tokens):
                     return self._finish(stretch)
-        if not matcher.is_accepting():
-            stretch.ended = "length"
+        if isinstance(matcher, Budgeted) and matcher.intervened and matcher.is_accepting():
+            return self._ended(stretch, matcher)
+        stretch.ended = "length"
+        return self._finish(stretch)
+
+    def _ended(self, stretch: Stretch, matcher: Matcher | Budgeted) -> Stretch:
+        """Finishes a stretch that is complete."""
+        # The masks of a plain matcher tell what is left of its budget, not what the model would have chosen.
+        used_up = getattr(matcher, "budget_left", None) == 0
+        if matcher.intervened if isinstance(matcher, Budgeted) else used_up:
+            stretch.ended = "budget"
         return self._finish(stretch)
 
     @staticmethod
-    def _accept(matcher: Matcher, token: int) -> None:
+    def _accept(matcher: Matcher | Budgeted, token: int) -> None:
         if not matcher.accept_token(token):
             raise MatcherError(f"The matcher refuses token {token}, which its own mask allows")
 
@@ -285,7 +311,7 @@ class Decoder:
             visit(list(range(len(options))), 0, self._current_logits(), 0.0)
         return scores
 
-    def _forced_tokens(self, matcher: Matcher) -> list[int]:
+    def _forced_tokens(self, matcher: Matcher | Budgeted) -> list[int]:
         """Takes the matcher over the tokens, but for the last one, of the text that must follow."""
         text = matcher.find_jump_forward_string()
         taken: list[int] = []
@@ -331,6 +357,10 @@ class Decoder:
         finally:
             self.statistics.seconds += time.perf_counter() - started
             self.statistics.tokens = len(self.tokens)
+
+
+def _picked(matcher: Matcher | Budgeted, sampler: Sampler, logits: NDArray[np.float32]) -> int:
+    return matcher.pick(sampler, logits) if isinstance(matcher, Budgeted) else sampler.sample(logits)
 
 
 def _bits(tokens: Collection[int], words: int) -> NDArray[np.int32]:

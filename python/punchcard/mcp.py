@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from pydantic_core import from_json
 
-from punchcard.errors import PunchcardError, ToolError
+from punchcard.errors import PunchcardError, ToolError, extra_hint
 from punchcard.mcp_listing import Listing
 from punchcard.tools import Tool
 from punchcard.toolschemas import object_schema, without_nulls
@@ -435,6 +435,4 @@ def _require() -> None:
     try:
         import mcp  # noqa: F401
     except ImportError as error:
-        raise PunchcardError(
-            f"Tools of MCP servers need the package mcp ({error})", hint="pip install 'punchcard[mcp]'"
-        ) from error
+        raise PunchcardError(f"Tools of MCP servers need the package mcp ({error})", hint=extra_hint("mcp")) from error

@@ -12,7 +12,7 @@ from typing import Any
 
 from punchcard.chat import Message, Vocabulary
 from punchcard.formats import ToolFormat
-from punchcard.formats.prompt import render_prompt
+from punchcard.formats.prompt import render_prompt, with_read_arguments
 from punchcard.tools import Tool
 
 # A Unicode noncharacter, which no text holds: put into the names of special tokens, and gone again after rendering.
@@ -42,7 +42,8 @@ def safe_prompt(
     specials = {info.tokens[token].decode("utf-8", "replace") for token in info.special_token_ids}
     specials |= {mark for mark in (*tool_format.markers, *tool_format.stop, *_tags(tool_format)) if mark}
     ends = [info.tokens[token].decode("utf-8", "replace") for token in model.eos_token_ids[:1]]
-    defused = [_defused(message, specials) for message in messages]
+    # Arguments are read before: a special token may be spelled with escapes in their text.
+    defused = [_defused(with_read_arguments(message), specials) for message in messages]
     return render_prompt(tool_format, model.chat_template, defused, tools, eos_token="".join(ends), **options)
 
 

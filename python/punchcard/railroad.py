@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from .errors import PunchcardError
+from .errors import PunchcardError, extra_hint
 
 # Longer texts are cut: a picture is for an overview, `str(grammar)` for the whole.
 _MOST_CHARS = 48
@@ -30,7 +30,7 @@ def svg(expr: Any) -> str:
         import railroad
     except ImportError:
         raise PunchcardError(
-            "Pictures of grammars need the package railroad-diagrams", hint="pip install 'punchcard[show]'"
+            "Pictures of grammars need the package railroad-diagrams", hint=extra_hint("show")
         ) from None
 
     parts: list[str] = []

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from punchcard.errors import PunchcardError
+from punchcard.errors import PunchcardError, extra_hint
 from punchcard.tools import Tool, as_tools
 
 #: One vector for each of the texts: ``[len(texts), dimension]``, anything that numpy takes as an array.
@@ -305,7 +305,7 @@ def _bm25() -> Any:
 
 def _missing(library: str) -> PunchcardError:
     return PunchcardError(
-        f"{library} is not installed", hint="pip install 'punchcard[retrieval]', or give an embedding function"
+        f"{library} is not installed", hint=extra_hint("retrieval") + "; or give an embedding function"
     )
 
 

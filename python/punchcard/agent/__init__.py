@@ -148,20 +148,25 @@ class Agent:
 
         - ``type``: ``"calls"`` if anything was called, else ``"text"``
         - ``success``: no tool failed, none was refused, and the answer is complete; ``error``: if not, why
+        - ``finish``: how the last turn ended, as `Reply.finish` has it: ``"stop"``, ``"calls"``, ``"budget"`` or
+          ``"length"``
         - ``function_calls``: ``[{"name", "arguments"}]``, the arguments as plain JSON data, as the model wrote them
         - ``results``: for each executed call ``{"name", "arguments", "result"}``, or with ``"error"`` in place of
           ``"result"``; the name and arguments as `before_call` left them; with ``"repeated": True`` where the model
-          asked again for just what had been done
+          asked again for just what had been done. What a tool returned is here as the JSON data that the model was
+          told, so `json.dumps` takes the whole dict; `after_call` is given the object itself
         - ``text``: the model's last words; ``reasoning``: its thoughts; ``confidence``: see below; ``steps``: turns
         - ``left_out``: tools that could not be offered, and why
         - ``timings``: tokens and seconds of prompts, generation and tools
 
         A tool that raises ends up in ``results`` and ``error``, and the model is told. Calls of tools without a
-        function (definitions) are left to the caller, and end the run. ``confidence`` is the geometric mean of the
-        probabilities that the model itself, before any mask, gave to the tokens of its turns with calls (of its text,
-        if there were none): ``exp(1/n · Σ log p(tᵢ))``; 1 where the runtime tells none.
+        function (definitions) are left to the caller, and end the run; so are calls of an answer that its budget of
+        tokens cut off, since their arguments are valid but may not be what the model meant. ``confidence`` is the
+        geometric mean of the probabilities that the model itself, before any mask, gave to the tokens of its turns with
+        calls (of its text, if there were none): ``exp(1/n · Σ log p(tᵢ))``; 1 where the runtime tells none.
 
-        Raises `ContextLengthError` if the conversation is too long for the model, `SchemaError` if a tool's arguments
+        Raises `ContextLengthError` if the conversation is too long for the model, `BudgetError` if a call that must
+        come does not fit ``max_new_tokens``, `SchemaError` if a tool's arguments
         cannot be compiled, `PunchcardError` if the agent is answering already; the conversation is then as it was.
         Ctrl-C raises `Interrupted`, which holds the text so far and such a dict.
         """

@@ -21,7 +21,7 @@ from punchcard.agent.asking import Asker, Listener, Question, Stopped
 from punchcard.agent.hooks import Outcome, Refusal
 from punchcard.agent.transcript import CallRecord, RunRecord, Turn, plain
 from punchcard.chat import Call, Delta, Message, Reply, Request
-from punchcard.errors import PunchcardError, ToolError
+from punchcard.errors import InputTypeError, PunchcardError, ToolError
 from punchcard.generation import Interrupted, Statistics
 from punchcard.tools import Tool
 from punchcard.waiting import Deadline, awaited, in_thread, is_coroutine_function, to_end, within
@@ -143,6 +143,11 @@ class Run:
         waiting: Waiting,
         on_delta: Callable[[Delta], None] | None,
     ) -> None:
+        if not isinstance(query, str):
+            raise InputTypeError(
+                f"A request is a text, and this is of the type {type(query).__name__}",
+                hint="Give a str; earlier turns of a conversation are in agent.messages",
+            )
         self._agent = agent
         self._asker = asker
         self._limits = limits
@@ -201,7 +206,7 @@ class Run:
         while len(self._turns) < self._limits.max_steps:
             turn = await self._ask()
             calls = [record.call().to_dict() for record in turn.calls]
-            if not calls or not self._can_execute(turn.calls):
+            if not calls or not self._can_execute(turn):
                 return
             # A model that asks for the same again would do so forever; what it asked for has been done.
             if calls == last:
@@ -287,6 +292,9 @@ class Run:
         self._turns.append(turn)
         if turn.finish == "length":
             self._fail("the answer was cut off" + ("" if turn.tokens is None else f" after {turn.tokens} tokens"))
+        elif turn.finish == "budget":
+            left = "; its calls are left to the caller" if turn.calls else ""
+            self._fail(f"the answer was cut off by its budget of {self._limits.max_new_tokens} tokens{left}")
         message: Message = {"role": "assistant", "content": turn.text}
         if turn.reasoning:
             message["reasoning_content"] = turn.reasoning
@@ -296,10 +304,12 @@ class Run:
 
     # The tools.
 
-    def _can_execute(self, calls: Sequence[CallRecord]) -> bool:
+    def _can_execute(self, turn: Turn) -> bool:
         if self._agent.tool_choice == "none":
             return False  # a runtime that calls all the same is not obeyed
-        return all(self._tools[call.name].executes for call in calls if call.name in self._tools)
+        if turn.finish == "budget":
+            return False  # arguments that were cut short are valid, and not what the model meant
+        return all(self._tools[call.name].executes for call in turn.calls if call.name in self._tools)
 
     async def _execute(self, records: Sequence[CallRecord]) -> None:
         started = time.perf_counter()
@@ -368,7 +378,7 @@ class Run:
             record.status, record.error = "stopped", "stopped" + (": the time is up" if self._deadline.passed else "")
         entry: dict[str, Any] = dict(record.executed or record.call().to_dict())
         if record.error is None:
-            entry["result"] = outcome.result if outcome is not None else None
+            entry["result"] = record.result
         else:
             entry["error"] = record.error
             if record.status == "refused":
@@ -402,6 +412,7 @@ class Run:
             "type": "calls" if calls else "text",
             "success": self._error is None,
             "error": self._error,
+            "finish": self._turns[-1].finish if self._turns else "length",
             "function_calls": [call.call().to_dict() for call in calls],
             "results": self._results,
             "text": self._turns[-1].text if self._turns else "",

@@ -28,7 +28,8 @@ class CallRecord:
         name, arguments, id: as the model wrote it.
         executed: what `before_call` had executed in its place, ``{"name", "arguments"}``; `None` if just this.
         status: ``"done"``; ``"failed"``: the tool raised, or there is none; ``"refused"``: by `before_call`;
-            ``"stopped"``: the run ended before it was done; ``"left"``: to the caller, or it repeats what was done.
+            ``"stopped"``: the run ended before it was done; ``"left"``: to the caller, also where the answer was cut
+            short, or it repeats what was done.
         result: what the tool returned; ``error``: why it did not.
         seconds: wall time of the tool.
     """
@@ -53,7 +54,8 @@ class CallRecord:
 
 @dataclass
 class Turn:
-    """An answer of the model. ``tools``: the names of those that it was offered; ``tokens`` that it wrote, if known."""
+    """An answer of the model. ``finish``: as in `Reply`; ``tools``: the names of those that it was offered; ``tokens``
+    that it wrote, if known."""
 
     text: str = ""
     reasoning: str = ""

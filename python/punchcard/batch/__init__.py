@@ -8,7 +8,8 @@
     batch.extract("reviews.jsonl", Review, out="found.jsonl", endpoint="http://localhost:8000/v1")
 
 Every document gets a row, ``{"index", columns kept from the source, "output"}``, or ``"error"`` in place of
-``"output"``. A row is in the file as soon as it is known; a run that was broken off goes on where it stopped.
+``"output"``. Where an answer was cut short to be complete within its tokens, its row has ``"finish": "budget"``. A row
+is in the file as soon as it is known; a run that was broken off goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -189,7 +190,8 @@ def _result(shape: Shape, answer: Answer) -> Row:
     if isinstance(answer.result, Failure):
         return {"error": answer.result.to_dict()}
     try:
-        return {"output": shape.read_plain(answer.result)}
+        row: Row = {"output": shape.read_plain(answer.result)}
+        return {**row, "finish": "budget"} if answer.cut_short else row
     except Exception as error:  # whatever a validator of the type raises
         return {"error": Failure.of(error).to_dict()}
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from punchcard.extraction import Extractor, Shape
     from punchcard.generation import Model
 
-#: Writes what a text says, as JSON text; raises what stands in the way.
+#: Writes what a text says, as JSON text (perhaps a `Written`); raises what stands in the way.
 Writer = Callable[[str], str]
 
 
@@ -55,10 +55,12 @@ class Failure:
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of a task: JSON text that follows the schema, or why there is none."""
+    """What became of a task: JSON text that follows the schema, or why there is none. ``cut_short``: the text is
+    complete only because it had to fit its tokens."""
 
     index: int
     result: str | Failure
+    cut_short: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,14 @@ Answers = Generator[Answer, None, None]
 def attempt(writer: Writer, task: Task) -> Answer:
     """Has a task answered; whatever is raised becomes a failure of this task alone."""
     try:
-        return Answer(task.index, writer(task.text))
+        return answer_of(task, writer(task.text))
     except Exception as error:
         return Answer(task.index, Failure.of(error))
+
+
+def answer_of(task: Task, written: str) -> Answer:
+    """The answer to a task, of what was written."""
+    return Answer(task.index, str(written), cut_short=getattr(written, "finish", None) == "budget")
 
 
 def answer_here(tasks: Iterator[Task], job: Job) -> Answers:

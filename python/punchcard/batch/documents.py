@@ -19,7 +19,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from punchcard.batch.answers import Failure
-from punchcard.errors import PunchcardError
+from punchcard.errors import PunchcardError, extra_hint
 
 #: The columns that a row of the output has of its own.
 RESERVED = ("index", "output", "error")
@@ -158,7 +158,7 @@ def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise PunchcardError(f"{path} wants pyarrow to be read", hint="pip install 'punchcard[parquet]'") from None
+        raise PunchcardError(f"{path} wants pyarrow to be read", hint=extra_hint("parquet")) from None
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
             present = file.schema_arrow.names

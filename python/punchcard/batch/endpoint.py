@@ -19,10 +19,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from punchcard.batch.answers import Answer, Answers, Failure, Task
+from punchcard.batch.answers import Answer, Answers, Failure, Task, answer_of
 from punchcard.chat import Sampling
-from punchcard.errors import ModelError, PunchcardError
-from punchcard.extraction import Shape, cut_off
+from punchcard.errors import ModelError, PunchcardError, extra_hint
+from punchcard.extraction import Shape, Written, cut_off
 
 if TYPE_CHECKING:
     import openai
@@ -72,9 +72,7 @@ class Endpoint:
         try:
             import openai
         except ImportError:
-            raise PunchcardError(
-                "The openai package is not installed", hint="pip install 'punchcard[remote]'"
-            ) from None
+            raise PunchcardError("The openai package is not installed", hint=extra_hint("remote")) from None
         key = "none"  # the package insists on one; its own default would send the user's key to any server
         if self.api_key_env is not None:
             key = os.environ.get(self.api_key_env, "")
@@ -120,13 +118,16 @@ def answer_at_endpoint(
 
 
 def _answers(tasks: Iterator[Task], loop: _EventLoop, requests: _Requests, endpoint: Endpoint) -> Answers:
-    pending: set[Future[Answer | _Unreachable]] = set()
+    pending: set[Future[Answer | _Unreachable | _Refused]] = set()
     unreachable: list[_Unreachable] = []  # since the last answer: the document's fault, or the server is gone?
+    refused: list[_Refused] = []  # before the first answer: is the request wrong, or just the document?
     answered = False
     while True:
-        while len(pending) < endpoint.concurrency and (task := next(tasks, None)) is not None:
+        while not refused and len(pending) < endpoint.concurrency and (task := next(tasks, None)) is not None:
             pending.add(loop.submit(requests.answer(task)))
         if not pending:
+            if refused:
+                raise refused[0].error(endpoint)
             break
         done, pending = wait(pending, return_when=FIRST_COMPLETED)
         # What ends the run comes last, so that no answer is lost to it.
@@ -136,7 +137,15 @@ def _answers(tasks: Iterator[Task], loop: _EventLoop, requests: _Requests, endpo
                 answered = True
                 yield outcome
                 yield from (lost.answer for lost in unreachable)
-                unreachable = []
+                yield from (lost.answer for lost in refused)
+                unreachable, refused = [], []
+                continue
+            if isinstance(outcome, _Refused):
+                # Where another document was answered, the request as such is right.
+                if answered:
+                    yield outcome.answer
+                else:
+                    refused.append(outcome)
                 continue
             unreachable.append(outcome)
             if len(unreachable) >= max(endpoint.concurrency, _GONE):
@@ -155,6 +164,20 @@ class _Unreachable:
 
     def error(self, endpoint: Endpoint) -> ModelError:
         return ModelError(f"{endpoint.url} does not answer: {_said(self.cause)}", hint="Is the server up, and at ease?")
+
+
+@dataclass(frozen=True)
+class _Refused:
+    """A document for which the server refused what all requests have in common."""
+
+    answer: Answer
+    cause: Exception
+
+    def error(self, endpoint: Endpoint) -> ModelError:
+        return ModelError(
+            f"{endpoint.url} refuses the request, whatever the document: {_said(self.cause)}",
+            hint="Change the schema or the option that it names; `punchcard check` says what a schema asks for",
+        )
 
 
 class _Requests:
@@ -176,18 +199,22 @@ class _Requests:
     async def close(self) -> None:
         await self._client.close()
 
-    async def answer(self, task: Task) -> Answer | _Unreachable:
+    async def answer(self, task: Task) -> Answer | _Unreachable | _Refused:
         """Raises `ModelError` for what would fail for all documents alike."""
         import openai
 
         # The timeout of a request counts from one byte to the next; this one bounds a server that dribbles.
         deadline = (self._endpoint.timeout + _LONGEST_PAUSE) * (self._endpoint.retries + 1)
         try:
-            return Answer(task.index, await asyncio.wait_for(self._write(task.text), deadline))
+            return answer_of(task, await asyncio.wait_for(self._write(task.text), deadline))
         except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
             raise ModelError(
                 f"{self._endpoint.url} refuses to answer: {_said(error)}", hint="Check the address, the model, the key"
             ) from error
+        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+            if _names_the_request(error):
+                return _Refused(Answer(task.index, _failure(error)), error)
+            return Answer(task.index, _failure(error))
         except (openai.APIConnectionError, openai.RateLimitError) as error:
             return _Unreachable(Answer(task.index, _failure(error)), error)
         except openai.OpenAIError as error:
@@ -214,7 +241,9 @@ class _Requests:
         answer = content.strip()
         # Off the event loop: the other requests go on while a long answer is read.
         await asyncio.to_thread(self._shape.check, answer)
-        return answer
+        # Not OpenAI's: how our own server says that an answer was cut short.
+        cut_short = getattr(choices[0], "stop_reason", None) == "budget"
+        return Written(answer, "budget" if cut_short else "stop")
 
 
 def _request_options(shape: Shape, sampling: Sampling) -> dict[str, Any]:
@@ -231,6 +260,55 @@ def _request_options(shape: Shape, sampling: Sampling) -> dict[str, Any]:
     if sampling.top_k is not None:
         options["extra_body"] = {"top_k": sampling.top_k}  # not OpenAI's; vLLM, SGLang and llama.cpp know it
     return {name: value for name, value in options.items() if value is not None}
+
+
+# Fields of a request that are the same for all documents, and how servers call what is wrong with them.
+_SHARED_FIELDS = frozenset(
+    [
+        "response_format",
+        "json_schema",
+        "structured_outputs",
+        "temperature",
+        "top_p",
+        "top_k",
+        "seed",
+        "model",
+        "max_tokens",
+        "max_completion_tokens",
+    ]
+)
+_SHARED_CODES = frozenset(
+    [
+        "invalid_schema",
+        "unsupported_schema",
+        "unsatisfiable_schema",
+        "invalid_grammar",
+        "limit_exceeded",
+        "max_tokens_too_large",
+        "max_tokens_too_small",
+        "unsupported_parameter",
+        "invalid_json_schema",
+    ]
+)
+_SHARED_WORDS = ("schema", "response_format", "grammar", "temperature", "top_p", "top_k", "seed")
+
+
+def _names_the_request(error: openai.APIStatusError) -> bool:
+    """Whether a refusal is about what all requests have in common, and not about this document.
+
+    Servers that say no more than a message are taken at their words: what names the schema, and no length, is meant.
+    """
+    param, code = getattr(error, "param", None), getattr(error, "code", None)
+    if code in _SHARED_CODES:
+        return True
+    if code == "context_length_exceeded":
+        return False
+    if isinstance(param, str) and param:
+        return param.split(".")[0].split("[")[0] in _SHARED_FIELDS
+    said = _said(error).lower()
+    if "context" in said or "too long" in said:
+        return False
+    return any(word in said for word in _SHARED_WORDS)
 
 
 def _failure(error: Exception) -> Failure:

@@ -16,7 +16,7 @@ from typing import Any
 
 from punchcard.batch.answers import Answer, Answers, Failure, Task, Writer, attempt
 from punchcard.batch.workers import WORKER_DIED
-from punchcard.errors import PunchcardError
+from punchcard.errors import PunchcardError, extra_hint
 
 #: A block is what Ray hands out, tries again and gives back at once.
 _MAX_BLOCK = 16
@@ -36,7 +36,7 @@ def answer_with_ray(tasks: Iterator[Task], open_writer: Callable[[int], Writer],
         import ray
         import ray.data
     except ImportError:
-        raise PunchcardError("Ray is not installed", hint="pip install 'punchcard[ray]'") from None
+        raise PunchcardError("Ray is not installed", hint=extra_hint("ray")) from None
     ours = not ray.is_initialized()
     if ours:
         # Its usage statistics would leave the machine.

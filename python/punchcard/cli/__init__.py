@@ -14,10 +14,11 @@ Data goes to stdout, everything else to stderr. An error is one line.
 from __future__ import annotations
 
 import sys
+import warnings
 
 import click
 
-from punchcard.errors import ContextLengthError, ModelError, PunchcardError, SchemaError, ToolError
+from punchcard.errors import BudgetWarning, ContextLengthError, ModelError, PunchcardError, SchemaError, ToolError
 
 
 class _Group(click.Group):
@@ -25,7 +26,10 @@ class _Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.simplefilter("always", BudgetWarning)
+                warnings.showwarning = _warn
+                return super().invoke(ctx)
         except PunchcardError as error:
             click.echo(f"punchcard: error: {' '.join(str(error).split())}", err=True)
             ctx.exit(_exit_code(error))
@@ -37,6 +41,11 @@ class _Group(click.Group):
             # The reader of a pipe has seen enough. Nothing may be written on the way out.
             sys.stdout = None
             ctx.exit(0)
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    """Shows a warning as one line, as errors are."""
+    click.echo(f"punchcard: warning: {' '.join(str(message).split())}", err=True)
 
 
 def _exit_code(error: PunchcardError) -> int:

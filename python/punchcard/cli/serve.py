@@ -43,7 +43,7 @@ def serve(model: str | None, host: str, port: int, threads: int | None, log_leve
 
     Answers are under the schemas, tools and grammars that requests bring. Tools are never executed here.
     """
-    from punchcard.errors import PunchcardError
+    from punchcard.errors import PunchcardError, extra_hint
     from punchcard.models import LocalModel
     from punchcard.server import create_app
     from punchcard.server.options import ServerOptions
@@ -53,9 +53,7 @@ def serve(model: str | None, host: str, port: int, threads: int | None, log_leve
 
         from punchcard.server.connections import reserve, uvicorn_options
     except ModuleNotFoundError as error:
-        raise PunchcardError(
-            "The server needs the package uvicorn", hint="pip install 'punchcard[serve]' adds what it needs"
-        ) from error
+        raise PunchcardError("The server needs the package uvicorn", hint=extra_hint("serve")) from error
 
     loopback = _is_loopback(host)
     has_key = options["api_key"] is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -19,10 +19,14 @@ from punchcard.errors import ModelError
 from punchcard.exact import read_json, write_json
 from punchcard.formats.base import ID9, INDEX0, NAME, PLACEHOLDERS, ToolFormat
 from punchcard.formats.examples import study, survey
+from punchcard.formats.fitting import fitted, with_known_roles
 from punchcard.formats.results import in_order
 from punchcard.formats.template import render_template
 from punchcard.formats.writing import fill, fitting_id, write_calls
 from punchcard.tools import Tool
+
+# Arrays and objects within each other, in the arguments of an earlier call.
+_DEEPEST = 64
 
 _SYSTEM = (
     "You may call functions to serve the user. These are the functions:\n{tools}\n"
@@ -68,7 +72,7 @@ def render_prompt(
         variables |= {"enable_thinking": reasoning, "thinking": reasoning}
     messages = in_order(messages)
     spoken = _one_call_each(messages) if tool_format.one_call else messages
-    turns = [_called(tool_format, message, able) for message in spoken]
+    turns = with_known_roles([_called(tool_format, message, able) for message in spoken])
     if able.tools:
         definitions = [tool.definition() for tool in tools] or able.no_tools
         turns = _with_system(turns, [tool_format.instruction] if tools and tool_format.instruction else [])
@@ -83,6 +87,7 @@ def render_prompt(
         turns = list(_told(tool_format, turns))
     if not able.system:
         turns = _without_system(turns)
+    turns = fitted(template, turns, definitions, written_arguments=able.written_arguments)
     return render_template(template, turns, definitions, **variables)
 
 
@@ -105,14 +110,13 @@ def _with_system(turns: list[Message], words: list[str]) -> list[Message]:
 
 
 def _without_system(turns: list[Message]) -> list[Message]:
-    """The turns with the system's words at the beginning of the first turn of the user."""
+    """The turns with the system's words at the beginning of the user's first turn, or as one."""
     if not turns or turns[0]["role"] != "system":
         return turns
     system, rest = turns[0], turns[1:]
-    for index, turn in enumerate(rest):
-        if turn["role"] == "user":
-            content = f"{system['content']}\n\n{turn['content']}"
-            return [*rest[:index], {**turn, "content": content}, *rest[index + 1 :]]
+    if rest and rest[0]["role"] == "user":
+        content = f"{system['content']}\n\n{rest[0]['content']}"
+        return [{**rest[0], "content": content}, *rest[1:]]
     return [{"role": "user", "content": system["content"]}, *rest]
 
 
@@ -183,17 +187,52 @@ def _text(content: Any) -> str:
     return "".join(texts)
 
 
+def with_read_arguments(message: Message) -> Message:
+    """A message in which the arguments of calls are data, where they came as JSON text. Text that is no JSON object, as
+    of a call that was cut off, stays text."""
+    calls = message.get("tool_calls")
+    if not calls:
+        return message
+    return {**message, "tool_calls": [_with_read_arguments(call) for call in calls]}
+
+
+def _with_read_arguments(call: Message) -> Message:
+    function = call.get("function", call)
+    read = {**function, "arguments": _read_arguments(function.get("arguments"))}
+    return {**call, "function": read} if "function" in call else read
+
+
+def _read_arguments(arguments: Any) -> Any:
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        read = read_json(arguments or "{}", strict=False)
+    except (ValueError, RecursionError):
+        return arguments
+    return read if isinstance(read, dict) and _is_shallow(read) else arguments
+
+
+def _is_shallow(value: Any) -> bool:
+    """Whether values lie within each other no deeper than templates, and what walks them, can go."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return True
+    return False
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+
+
 def _call(call: Message) -> Call:
     function = call.get("function", call)
-    arguments = function.get("arguments") or {}
-    if isinstance(arguments, str):
-        try:
-            arguments = read_json(arguments, strict=False)
-        except (ValueError, RecursionError):
-            arguments = {"arguments": arguments}
-    if not isinstance(arguments, Mapping):
-        arguments = {"arguments": arguments}
-    return Call(str(function.get("name", "")), dict(arguments), call.get("id"))
+    arguments = _read_arguments(function.get("arguments") or {})
+    if not isinstance(arguments, dict):
+        # Templates print an object. What the model wrote instead is shown to it as text.
+        arguments = {"arguments": arguments if isinstance(arguments, str) else _json(arguments)}
+    return Call(str(function.get("name", "")), arguments, call.get("id"))
 
 
 def _told(tool_format: ToolFormat, turns: Sequence[Message]) -> Iterator[Message]:

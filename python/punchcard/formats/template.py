@@ -1,6 +1,6 @@
 """Chat templates: Jinja programs that come with a model and turn messages into its prompt.
 
-A template is code from whoever made the model file, so it runs in Jinja's sandbox.
+A template is code from whoever made the model file, so it runs in a sandbox (`punchcard.formats.sandbox`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from datetime import datetime
 from typing import Any, NoReturn
 
 import jinja2
-from jinja2.ext import loopcontrols
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from punchcard.errors import ModelError
-from punchcard.exact import write_json
+from punchcard.formats.sandbox import Environment, render
+
+# Characters of the form of a date.
+_LONGEST_DATE = 200
 
 # For a model without a template: the most common layout.
 _CHATML = (
@@ -41,19 +42,17 @@ def render_template(
     """
     # What begins a text is added by whoever makes tokens of it. Some templates ask for the tools by another name.
     defaults = {"bos_token": "", "eos_token": "", "functions": json.dumps(tools), "datetime": _now("%Y-%m-%d")}
+    given = {"messages": messages, "tools": tools, "add_generation_prompt": add_generation_prompt}
     try:
-        return _compile(template or _CHATML).render(
-            messages=messages, tools=tools, add_generation_prompt=add_generation_prompt, **{**defaults, **variables}
-        )
-    except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
-        raise ModelError(f"The model's chat template cannot be rendered: {error}") from error
+        return render(_compile(template or _CHATML), {**given, **defaults, **variables})
+    except Exception as error:  # a template is a program, which may raise anything
+        said = str(error) or type(error).__name__
+        raise ModelError(f"The model's chat template cannot be rendered: {said}") from error
 
 
 @functools.lru_cache(maxsize=32)
 def _compile(template: str) -> jinja2.Template:
-    # The settings and helpers that templates are written for.
-    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
-    environment.filters["tojson"] = _tojson
+    environment = Environment()
     environment.globals["raise_exception"] = _raise
     environment.globals["strftime_now"] = _now
     # Where the answers are that a model is trained on is nothing to a prompt.
@@ -62,18 +61,9 @@ def _compile(template: str) -> jinja2.Template:
     return environment.from_string(template)
 
 
-def _tojson(
-    value: Any,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    # Jinja's own filter escapes for HTML, which models have not seen.
-    return write_json(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
-
-
 def _now(form: str) -> str:
+    if re.search(r"%[-_0^#]*[0-9]", form) or len(form) > _LONGEST_DATE:
+        raise jinja2.TemplateError(f"{form[:_LONGEST_DATE]!r} is no form of a date")
     return datetime.now().strftime(form)
 
 

@@ -12,6 +12,7 @@ A runtime is a file of this folder. It offers one of two things, or both:
 from __future__ import annotations
 
 import importlib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from punchcard.errors import ContextLengthError, MatcherError, ModelError, PunchcardError
+from punchcard.errors import ContextLengthError, MatcherError, ModelError, PunchcardError, extra_hint
 
 if TYPE_CHECKING:
     from punchcard._core import CompiledGrammar
@@ -257,11 +258,16 @@ class CachedModel(ABC):
         return f"{type(self).__name__}({self.name!r}, position={self.position})"
 
 
+def _install_hint(install: str) -> str:
+    found = re.fullmatch(r"'punchcard\[([\w-]+)\]'", install)
+    return extra_hint(found[1]) if found else f"pip install {install}"
+
+
 def require(module: str, *, install: str) -> Any:
     """An optional library. Raises `PunchcardError`, which says ``pip install`` what, where it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise PunchcardError(
-            f"{module} cannot be imported: {error}", hint=f"pip install {install}", module=module
+            f"{module} cannot be imported: {error}", hint=_install_hint(install), module=module
         ) from error

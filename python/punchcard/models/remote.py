@@ -275,6 +275,7 @@ class _Answer:
         self._refusal = ""
         self._calls: list[_WrittenCall] = []
         self._finish: str | None = None
+        self._cut_short = False
         self._statistics = Statistics()
         self._started = time.perf_counter()
 
@@ -299,6 +300,8 @@ class _Answer:
             for piece in delta.tool_calls or ():
                 self._add_call(piece)
             self._finish = choice.finish_reason or self._finish
+            # Not OpenAI's: how Punchcard's server says that an answer was cut short.
+            self._cut_short |= getattr(choice, "stop_reason", None) == "budget"
 
     def _add_call(self, piece: Any) -> None:
         function = piece.function
@@ -348,7 +351,9 @@ class _Answer:
         calls = [call.finish() for call in self._calls if not cut or call.is_complete()]
         if not cut:
             self._check_end()
-        finish: Literal["stop", "calls", "length"] = "length" if cut else "calls" if calls else "stop"
+        finish: Literal["stop", "calls", "budget", "length"] = "length" if cut else "calls" if calls else "stop"
+        if self._cut_short and not cut:
+            finish = "budget"
         return Reply(self._text, self._reasoning, calls, finish=finish, statistics=self._statistics)
 
     def _check_end(self) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from punchcard.errors import PunchcardError
+from punchcard.errors import PunchcardError, extra_hint
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -37,7 +37,5 @@ def create_app(model: Model | BatchModel, options: ServerOptions | None = None) 
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("punchcard"):
             raise
-        raise PunchcardError(
-            f"The server needs the package {error.name}", hint="pip install 'punchcard[serve]' adds what it needs"
-        ) from error
+        raise PunchcardError(f"The server needs the package {error.name}", hint=extra_hint("serve")) from error
     return app.create_app(model, options)

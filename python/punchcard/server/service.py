@@ -317,7 +317,6 @@ class Service:
                 tokens=len(plan.prompt),
                 context_length=self.model.context_length,
             )
-        complete = asked.answer is not None or (isinstance(asked, Request) and asked.tool_choice == "required")
         limit = min(work.sampling.max_new_tokens, room)
         # Any of the answers may end long before the others, so each has a token of its own to be cancelled by. Until
         # all of them are there, that of the preparation is watched.
@@ -335,7 +334,7 @@ class Service:
                         own,
                         self.model.tokenize,
                         logprobs=work.logprobs,
-                        complete=complete,
+                        complete=True,
                         cancel=CancelToken() if writers else cancel,
                     )
                 )

@@ -9,9 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from punchcard._core import CancelToken, CompiledGrammar, GrammarMatcher
+from punchcard._core import CancelToken
 from punchcard.chat import Delta, Sampling
-from punchcard.errors import BudgetError, MatcherError
+from punchcard.ending import Budgeted
+from punchcard.errors import MatcherError
 from punchcard.sampling import Sampler
 from punchcard.server.planning import Plan
 from punchcard.stopping import StopTexts
@@ -20,7 +21,7 @@ from punchcard.stopping import StopTexts
 _FORCED_CHARACTERS = 256
 _FORCED_TOKENS = 32
 
-Finish = Literal["stop", "calls", "length"]
+Finish = Literal["stop", "calls", "budget", "length"]
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class Writer:
         sampling: how tokens are picked. ``max_new_tokens`` must fit the model's context after the prompt.
         tokenize: the model's, for text that must follow.
         logprobs: how many alternatives are told for each token; `None` for no log probabilities.
-        complete: the answer is under a grammar as a whole (not text in which calls may come), and is then complete
-            within ``max_new_tokens``, if any complete answer is known beforehand.
+        complete: the answer, if it is under a grammar, is complete within ``max_new_tokens``, if any complete answer is
+            known beforehand.
         cancel: ends the mask that is being made, where nobody waits for the answer any more.
 
     Raises `BudgetError` if a complete answer does not fit ``max_new_tokens``.
@@ -68,9 +69,9 @@ class Writer:
         complete: bool = False,
         cancel: CancelToken | None = None,
     ) -> None:
-        self.matcher: GrammarMatcher | None = None
+        self.matcher: Budgeted | None = None
         if plan.grammar is not None:
-            self.matcher = _matcher(plan.grammar, sampling.max_new_tokens if complete else None, cancel)
+            self.matcher = Budgeted(plan.grammar, sampling.max_new_tokens if complete else None, cancel=cancel)
         self.cancel = cancel
         self.ends = plan.stop_token_ids
         self.finish: Finish | None = None
@@ -96,9 +97,12 @@ class Writer:
 
         Returns what the model has to compute next: nothing if the answer has come to its end.
         """
-        token = self._sampler.sample(logits)
+        token = self._sampler.sample(logits) if self.matcher is None else self.matcher.pick(self._sampler, logits)
         if token in self.ends:
             self.end("stop")
+            return []
+        if self.tokens >= self._limit:  # the model was asked whether it ends here, and does not
+            self.end("stop" if self.matcher is not None and self.matcher.intervened else "length")
             return []
         if self.matcher is not None and not self.matcher.accept_token(token):
             raise MatcherError(f"The matcher refuses token {token}, which its own mask allows")
@@ -108,9 +112,11 @@ class Writer:
         return [] if self.finish else [token, *self._forced()]
 
     def end(self, ended: Literal["stop", "length"]) -> None:
-        """Ends the answer."""
+        """Ends the answer: it is complete, or its tokens have run out."""
         self._written.deltas += self._stops.finish(self._parser.finish(ended))
         self.finish = "stop" if self._stops.found else self._parser.reply.finish
+        if ended == "stop" and not self._stops.found and self.matcher is not None and self.matcher.intervened:
+            self.finish = "budget"
 
     def written(self) -> Written:
         """What came since the last call."""
@@ -124,15 +130,14 @@ class Writer:
         self._written.deltas += self._stops.pass_on(deltas)
         if self._stops.found:
             self.end("stop")
-        elif self.tokens >= self._limit:
-            budgeted = self.matcher is not None and self.matcher.budget_left is not None
-            self.end("stop" if budgeted and self.matcher and self.matcher.is_accepting() else "length")
+        elif self.tokens >= self._limit and (self.matcher is None or not self.matcher.is_accepting()):
+            self.end("length")
 
     def _forced(self) -> list[int]:
         """Takes the tokens, but for the last one, of the text that must follow (`punchcard.generation` says why)."""
         taken: list[int] = []
         # Log probabilities need the logits before each token.
-        if self.matcher is None or self._logprobs is not None:
+        if self.matcher is None or self._logprobs is not None or self.tokens >= self._limit:
             return taken
         text = self.matcher.find_jump_forward_string()[:_FORCED_CHARACTERS]
         for token in self._tokenize(text)[:-1][:_FORCED_TOKENS] if text else ():
@@ -142,19 +147,9 @@ class Writer:
             taken.append(token)
             self.forced_tokens += 1
             self._write(token)
-            if self.finish:
+            if self.finish or self.tokens >= self._limit:
                 break
         return taken
-
-
-def _matcher(grammar: CompiledGrammar, budget: int | None, cancel: CancelToken | None) -> GrammarMatcher:
-    try:
-        return GrammarMatcher(grammar, max_rollback_tokens=0, token_budget=budget, cancel=cancel)
-    except BudgetError as error:
-        if error.fields.get("minimum") is not None:
-            raise
-        # No complete answer is known, so none can be promised. The answer is cut off where its tokens run out.
-        return GrammarMatcher(grammar, max_rollback_tokens=0, cancel=cancel)
 
 
 def _logprob(logits: NDArray[np.float32], token: int, alternatives: int) -> TokenLogprob:

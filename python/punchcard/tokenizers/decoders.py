@@ -7,11 +7,11 @@ the first space of ``Metaspace``) do not count here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 from ..errors import TokenizerError
+from .patterns import linear_pattern
 from .pieces import SPACE_SYMBOL, byte_level, byte_piece, utf8
 
 Step = Callable[[str], str]
@@ -122,10 +122,7 @@ def _replace(decoder: dict[str, Any]) -> Step:
     if isinstance(pattern, dict) and isinstance(literal := pattern.get("String"), str):
         return lambda piece: piece.replace(literal, content)
     if isinstance(pattern, dict) and isinstance(source := pattern.get("Regex"), str):
-        try:
-            compiled = re.compile(source)
-        except re.error as error:
-            raise TokenizerError(f"tokenizer.json has a decoder with the pattern {source!r}: {error}") from error
+        compiled = linear_pattern(source)
         return lambda piece: compiled.sub(lambda _: content, piece)
     raise TokenizerError("tokenizer.json has a Replace decoder without a pattern")
 

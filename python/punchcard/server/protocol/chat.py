@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from punchcard.chat import Message, Request
-from punchcard.exact import read_json
 from punchcard.grammar import Grammar
 from punchcard.server.errors import ApiError, BadRequest
 from punchcard.server.options import ServerOptions
@@ -25,6 +24,7 @@ from punchcard.server.protocol.common import (
     Part,
     Seed,
     Stop,
+    StopReason,
     Stops,
     StreamOptions,
     Temperature,
@@ -32,6 +32,7 @@ from punchcard.server.protocol.common import (
     TopP,
     required,
     sampling,
+    stop_reason,
 )
 from punchcard.server.protocol.constraints import (
     ResponseFormat,
@@ -242,27 +243,17 @@ def _message(message: ChatMessage, index: int) -> Message:
         "content": content or message.refusal or "",
     }
     if calls:
-        made["tool_calls"] = [_call(call, f"{param}.tool_calls[{i}]") for i, call in enumerate(calls)]
+        made["tool_calls"] = [_call(call) for call in calls]
     for name in ("name", "tool_call_id", "reasoning_content"):
         if (value := getattr(message, name)) is not None:
             made[name] = value
     return made
 
 
-def _call(call: ToolCall, param: str) -> dict[str, Any]:
-    arguments = read_arguments(call.function.arguments, f"{param}.function.arguments")
-    return {"id": call.id, "type": "function", "function": {"name": call.function.name, "arguments": arguments}}
-
-
-def read_arguments(text: str, param: str) -> dict[str, Any]:
-    """The arguments of an earlier call, which templates take as data."""
-    try:
-        arguments = read_json(text or "{}")
-    except (ValueError, RecursionError):
-        arguments = None
-    if not isinstance(arguments, dict):
-        raise BadRequest("The arguments of a call are the text of a JSON object", param=param)
-    return arguments
+def _call(call: ToolCall) -> dict[str, Any]:
+    # The text of arguments is not judged: an answer that was cut off leaves the beginning of an object.
+    function = {"name": call.function.name, "arguments": call.function.arguments}
+    return {"id": call.id, "type": "function", "function": function}
 
 
 # What is answered
@@ -297,6 +288,7 @@ class ChatChoice(BaseModel):
     message: AnswerMessage
     logprobs: Logprobs | None
     finish_reason: Literal["stop", "tool_calls", "length"]
+    stop_reason: StopReason | None = None
 
 
 class ChatCompletion(BaseModel):
@@ -322,6 +314,7 @@ class _Choice:
     calls: list[_Call] = field(default_factory=list)
     logprobs: list[Logprob] = field(default_factory=list)
     finish: Literal["stop", "tool_calls", "length"] = "stop"
+    stop_reason: StopReason | None = None
 
 
 class ChatReply:
@@ -355,8 +348,10 @@ class ChatReply:
             # The probabilities of a step go with its first chunk.
             yield self._chunk(index, delta, logprobs=logprobs if i == 0 else ())
         if update.finish is not None:
-            choice.finish = FINISH_REASONS[update.finish]
-            yield self._chunk(index, {}, finish=choice.finish)
+            choice.finish, choice.stop_reason = FINISH_REASONS[update.finish], stop_reason(update.finish)
+            if choice.stop_reason is not None and choice.calls:
+                choice.finish = "tool_calls"
+            yield self._chunk(index, {}, finish=choice.finish, stop_reason=choice.stop_reason)
 
     def end(self, usage: Usage) -> Iterable[dict[str, Any] | str]:
         """The last chunk, and what says so."""
@@ -385,7 +380,13 @@ class ChatReply:
                 for call in choice.calls
             ]
         logprobs = Logprobs(content=choice.logprobs) if self._with_logprobs else None
-        return ChatChoice(index=index, message=message, logprobs=logprobs, finish_reason=choice.finish)
+        return ChatChoice(
+            index=index,
+            message=message,
+            logprobs=logprobs,
+            finish_reason=choice.finish,
+            stop_reason=choice.stop_reason,
+        )
 
     def _deltas(self, choice: _Choice, update: Update) -> Iterable[dict[str, Any]]:
         for delta in update.written.deltas:
@@ -408,11 +409,19 @@ class ChatReply:
         return {**self._head, "object": "chat.completion.chunk"}
 
     def _chunk(
-        self, index: int, delta: dict[str, Any], *, logprobs: Sequence[Logprob] = (), finish: str | None = None
+        self,
+        index: int,
+        delta: dict[str, Any],
+        *,
+        logprobs: Sequence[Logprob] = (),
+        finish: str | None = None,
+        stop_reason: StopReason | None = None,
     ) -> dict[str, Any]:
         choice: dict[str, Any] = {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish}
         if logprobs:
             choice["logprobs"] = {"content": [logprob.model_dump() for logprob in logprobs], "refusal": None}
+        if finish is not None:
+            choice["stop_reason"] = stop_reason
         chunk = {**self._chunk_head(), "choices": [choice]}
         if self._with_usage:
             chunk["usage"] = None

@@ -142,8 +142,16 @@ def sampling(
 FINISH_REASONS: Mapping[Finish, Literal["stop", "tool_calls", "length"]] = {
     "stop": "stop",
     "calls": "tool_calls",
+    "budget": "stop",  # OpenAI's API has no word for it: `StopReason` says so beside it
     "length": "length",
 }
+
+#: Why an answer stopped, where its finish reason does not say: it was cut short to be complete within its tokens.
+StopReason = Literal["budget"]
+
+
+def stop_reason(finish: Finish | None) -> StopReason | None:
+    return "budget" if finish == "budget" else None
 
 
 class PromptDetails(BaseModel):

@@ -22,6 +22,7 @@ from punchcard.server.protocol.common import (
     Pairs,
     Seed,
     Stop,
+    StopReason,
     Stops,
     StreamOptions,
     Temperature,
@@ -29,6 +30,7 @@ from punchcard.server.protocol.common import (
     TopP,
     required,
     sampling,
+    stop_reason,
 )
 from punchcard.server.protocol.constraints import (
     ResponseFormat,
@@ -147,6 +149,7 @@ class CompletionChoice(BaseModel):
     text: str
     logprobs: TokenLogprobs | None
     finish_reason: Literal["stop", "tool_calls", "length"]
+    stop_reason: StopReason | None = None
 
 
 class TextCompletion(BaseModel):
@@ -164,6 +167,7 @@ class _Choice:
     logprobs: list[TokenLogprob] = field(default_factory=list)
     offset: int = 0
     finish: Literal["stop", "tool_calls", "length"] = "stop"
+    stop_reason: StopReason | None = None
 
 
 class CompletionReply:
@@ -192,8 +196,8 @@ class CompletionReply:
         if text or update.written.logprobs:
             yield self._chunk(index, text, self._spelled(choice, update.written.logprobs), None)
         if update.finish is not None:
-            choice.finish = FINISH_REASONS[update.finish]
-            yield self._chunk(index, "", None, choice.finish)
+            choice.finish, choice.stop_reason = FINISH_REASONS[update.finish], stop_reason(update.finish)
+            yield self._chunk(index, "", None, choice.finish, choice.stop_reason)
 
     def end(self, usage: Usage) -> Iterable[dict[str, Any] | str]:
         """The last chunk, and what says so."""
@@ -211,7 +215,13 @@ class CompletionReply:
             choice.offset = 0
             logprobs = self._spelled(choice, choice.logprobs)
             choices.append(
-                CompletionChoice(index=index, text=choice.text, logprobs=logprobs, finish_reason=choice.finish)
+                CompletionChoice(
+                    index=index,
+                    text=choice.text,
+                    logprobs=logprobs,
+                    finish_reason=choice.finish,
+                    stop_reason=choice.stop_reason,
+                )
             )
         return TextCompletion(**self._head, choices=choices, usage=CompletionUsage.of(usage))
 
@@ -236,9 +246,18 @@ class CompletionReply:
     def _chunk_head(self) -> dict[str, Any]:
         return {**self._head, "object": "text_completion"}
 
-    def _chunk(self, index: int, text: str, logprobs: TokenLogprobs | None, finish: str | None) -> dict[str, Any]:
+    def _chunk(
+        self,
+        index: int,
+        text: str,
+        logprobs: TokenLogprobs | None,
+        finish: str | None,
+        stop_reason: StopReason | None = None,
+    ) -> dict[str, Any]:
         spelled = None if logprobs is None else logprobs.model_dump()
-        choice = {"index": index, "text": text, "logprobs": spelled, "finish_reason": finish}
+        choice: dict[str, Any] = {"index": index, "text": text, "logprobs": spelled, "finish_reason": finish}
+        if finish is not None:
+            choice["stop_reason"] = stop_reason
         chunk = {**self._chunk_head(), "choices": [choice]}
         if self._with_usage:
             chunk["usage"] = None

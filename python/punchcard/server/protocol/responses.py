@@ -14,8 +14,20 @@ from pydantic import BaseModel, Field
 from punchcard.chat import Delta, Message, Request
 from punchcard.server.errors import ApiError, BadRequest
 from punchcard.server.options import ServerOptions
-from punchcard.server.protocol.chat import ReasoningEffort, read_arguments
-from punchcard.server.protocol.common import Body, Count, Items, Pairs, Part, Temperature, TopP, required, sampling
+from punchcard.server.protocol.chat import ReasoningEffort
+from punchcard.server.protocol.common import (
+    Body,
+    Count,
+    Items,
+    Pairs,
+    Part,
+    StopReason,
+    Temperature,
+    TopP,
+    required,
+    sampling,
+    stop_reason,
+)
 from punchcard.server.protocol.constraints import (
     JsonObjectFormat,
     Schema,
@@ -229,7 +241,7 @@ class ResponseRequest(Body):
         if isinstance(self.input, str):
             return [*messages, {"role": "user", "content": self.input}]
         thoughts = ""
-        for index, item in enumerate(self.input):
+        for item in self.input:
             if isinstance(item, ReasoningItem):
                 thoughts += "".join(part.text for part in item.content or ())
                 continue
@@ -243,11 +255,10 @@ class ResponseRequest(Body):
                 # Words and calls of one answer are one turn.
                 if not messages or messages[-1]["role"] != "assistant":
                     messages.append({"role": "assistant", "content": ""})
-                arguments = read_arguments(item.arguments, f"input[{index}].arguments")
                 call = {
                     "id": item.call_id,
                     "type": "function",
-                    "function": {"name": item.name, "arguments": arguments},
+                    "function": {"name": item.name, "arguments": item.arguments},
                 }
                 messages[-1].setdefault("tool_calls", []).append(call)
             if thoughts and messages[-1]["role"] == "assistant":
@@ -338,6 +349,7 @@ class Response(BaseModel):
     object: Literal["response"] = "response"
     created_at: int
     status: Literal["in_progress", "completed", "incomplete", "failed"]
+    stop_reason: StopReason | None = None
     error: ResponseError | None
     incomplete_details: IncompleteDetails | None
     instructions: str | None
@@ -516,6 +528,7 @@ class ResponseReply:
         return Response(
             **self._head,
             status=status,
+            stop_reason=stop_reason(self._finish),
             error=None if failed is None else ResponseError(code=failed.code or failed.type, message=str(failed)),
             incomplete_details=IncompleteDetails(reason="max_output_tokens") if status == "incomplete" else None,
             output=list(self._items),
