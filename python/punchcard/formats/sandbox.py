@@ -32,6 +32,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
+from punchcard.exact import write_json
+
 #: Characters of a template.
 MOST_SOURCE = 1 << 16
 #: Steps of one rendering: a second or two.
@@ -621,7 +623,8 @@ def _tojson(
     if max(width, len("".join(separators or ()))) > _WIDEST_INDENT:
         raise TemplateLimitError(f"it indents JSON by more than {_WIDEST_INDENT} characters")
     if indent is None:
-        return meter.made(write_json(value, ensure_ascii=ensure_ascii, separators=separators, sort_keys=sort_keys))
+        text = write_json(value, ensure_ascii=ensure_ascii, separators=separators, sort_keys=sort_keys)
+        return str(meter.made(text))
     # With indentation, what comes out grows with the depth, too.
     encoder = json.JSONEncoder(ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
     return _concat(encoder.iterencode(value))
