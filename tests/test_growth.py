@@ -412,3 +412,20 @@ def test_events_that_were_told_stay_or_are_refused(grammar: str) -> None:
         assert matcher.events()[: len(told)] == told
     except LimitError as error:
         assert "events" in str(error)
+
+
+@pytest.mark.parametrize("count", [10**9, 20_000])
+def test_a_budget_does_not_plan_more_members_than_an_example_may_have(count: int) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"minProperties": count}, "b": {"required": ["x"], "minProperties": count}},
+    }
+    grammar = compiled(schema)
+    row = allocate_token_bitmask(1, INFO.vocab_size)
+    for begin in ('{"a":', '{"b":', '{"b":{"x":1'):
+        matcher = GrammarMatcher(grammar, token_budget=60)
+        try:
+            assert not matcher.accept_string(begin + "{") or begin.endswith("1")
+            matcher.fill_next_token_bitmask(row)
+        except LimitError as error:
+            assert "members of an example" in str(error)

@@ -316,6 +316,7 @@ impl Algebra {
             let value = self.member_value(state.spec, name);
             return Ok(Some((name, self.formulas.and(values.into_iter().chain([value])))));
         }
+        check_count(wanted.least as usize)?;
         for class in &spec.classes {
             let value = self.member_value(state.spec, class.example);
             if self.is_satisfiable(value)?
