@@ -43,6 +43,8 @@ class ServerOptions:
     compile_seconds: float = 20.0
     #: Grammars that are compiled at once. One that takes longer than ``compile_seconds`` is given up.
     compile_threads: int = 2
+    #: Bytes of compiled grammars that are kept for requests to come.
+    cache_bytes: int = 256 << 20
     #: Seconds of computing that the masks of an answer may take.
     mask_seconds: float = 10.0
     #: Tokens of prompts that are read in one step, by all requests together.

@@ -47,10 +47,11 @@ class Completion:
     answer: Grammar | None = None
 
 
-def limit_grammars(model: BatchModel, limits: Limits) -> None:
-    """Has the grammars of all plans for ``model`` compiled within ``limits`` from now on."""
+def limit_grammars(model: BatchModel, limits: Limits, cache_bytes: int) -> None:
+    """Has the grammars of all plans for ``model`` compiled within ``limits`` from now on, and ``cache_bytes`` of them
+    kept."""
     speaker = Speaker.of(model)
-    speaker.compiler = GrammarCompiler(speaker.info, limits=limits)
+    speaker.compiler = GrammarCompiler(speaker.info, limits=limits, cache_limit_bytes=cache_bytes)
 
 
 def refuse_long(model: BatchModel, asked: Request | Completion) -> None:

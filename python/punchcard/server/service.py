@@ -156,7 +156,7 @@ class Service:
         self.model_name = options.model_name or self.model.name
         self.created = int(time.time())
         self.metrics = Metrics()
-        limit_grammars(self.model, options.limits)
+        limit_grammars(self.model, options.limits, options.cache_bytes)
         self.slots = min(options.slots, most or options.slots)
         self.scheduler = Scheduler(
             self.model,
