@@ -69,7 +69,7 @@ class Budgeted:
     def __init__(self, grammar: CompiledGrammar, tokens: int | None, *, cancel: CancelToken | None = None) -> None:
         self._grammar = GrammarMatcher(grammar, max_rollback_tokens=0, cancel=cancel)
         self._within = None if tokens is None else _within(grammar, tokens, cancel)
-        self._room: NDArray[np.int32] | None = None  # a bitmask of one row: what the budget has room for
+        self._words = 0  # of a row of the bitmask
         self.intervened = False
 
     @property
@@ -79,10 +79,7 @@ class Budgeted:
 
     def fill_next_token_bitmask(self, bitmask: Any, index: int = 0) -> bool:
         """The mask of the grammar; see `GrammarMatcher.fill_next_token_bitmask`."""
-        if self._within is not None and self.budget_left:
-            if self._room is None:
-                self._room = allocate_token_bitmask(1, 32 * bitmask.shape[1])
-            self._within.fill_next_token_bitmask(self._room)
+        self._words = bitmask.shape[1]
         return self._grammar.fill_next_token_bitmask(bitmask, index)
 
     def pick(self, sampler: Sampler, logits: NDArray[np.float32]) -> int:
@@ -91,10 +88,13 @@ class Budgeted:
         With nothing left of the budget, it is what the model would go on with.
         """
         token = sampler.sample(logits)
-        if self._room is None or not self.budget_left or _has(self._room[0], token):
+        # Nearly always there is room, so one token is asked about; the mask of the budget costs more.
+        if self._within is None or not self.budget_left or self._within.validate_tokens([token]):
             return token
         self.intervened = True
-        apply_token_bitmask_inplace(logits, self._room[0])
+        room = allocate_token_bitmask(1, 32 * self._words)
+        self._within.fill_next_token_bitmask(room)
+        apply_token_bitmask_inplace(logits, room[0])
         return sampler.sample(logits)
 
     def accept_token(self, token_id: int) -> bool:
@@ -128,7 +128,3 @@ def _within(grammar: CompiledGrammar, tokens: int, cancel: CancelToken | None) -
             hint="Raise max_new_tokens (max_tokens), or shorten the prompt where it fills the context",
             minimum=minimum,
         ) from error
-
-
-def _has(row: NDArray[np.int32], token: int) -> bool:
-    return bool(int(row[token // 32]) >> (token % 32) & 1)
