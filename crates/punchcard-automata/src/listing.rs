@@ -8,7 +8,7 @@ use crate::emptiness::taste;
 use crate::languages::{Language, Languages, LimitExceeded};
 use crate::work;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 
 /// Letters and digits, which read better than other characters.
 const PLAIN: [(u32, u32); 3] = [('a' as u32, 'z' as u32), ('A' as u32, 'Z' as u32), ('0' as u32, '9' as u32)];
@@ -36,30 +36,36 @@ impl Languages {
         Ok(count.min(most))
     }
 
-    /// Lists `count` texts of the language, about the shortest; fewer if it has no more.
+    /// Lists up to `count` texts of the language, about the shortest; fewer if it has no more, or if they are hard to find:
+    /// where the bound on the length says little, beginnings that lead nowhere soon may crowd out the others.
     pub fn examples(&mut self, id: Language, count: usize) -> Result<Vec<String>, LimitExceeded> {
         let mut texts = Vec::new();
-        // Of the beginnings that promise equally short texts the longest comes first, then the one that reads best.
-        let first = (Reverse(self.facts(id).min_len), 0u32, Reverse((0, 0u32)), id, String::new());
-        let mut queue = BinaryHeap::from([first]);
-        let (mut worst, mut met) = (0, 0);
-        while let Some((_, depth, _, state, text)) = queue.pop()
-            && texts.len() < count
+        // Of the beginnings that promise equally short texts the longest comes first, then the one that reads best. Each
+        // leads to a text of its own, so no more of them are kept than texts are wanted.
+        let mut queue = BTreeMap::from([((self.facts(id).min_len, Reverse(0u32), 0, 0u32), (id, String::new()))]);
+        let (mut met, mut steps) = (0, 16 * count + 256);
+        while texts.len() < count
+            && steps > 0
+            && let Some(((_, Reverse(depth), ..), (state, text))) = queue.pop_first()
         {
             work::spend(1)?;
+            steps -= 1;
+            if self.is_nullable(state) {
+                texts.push(text.clone());
+            }
+            let room = count - texts.len();
             for (lo, hi, target) in self.viable_transitions(state)? {
                 let cost = self.facts(target).min_len.saturating_add(depth + 1);
-                // Each beginning leads to a text of its own, so that no more of them are kept than texts are wanted.
-                let room = count.saturating_sub(texts.len() + queue.len());
-                let kept = if cost < worst { count } else { room };
-                for c in characters(lo, hi).take(kept) {
-                    (worst, met) = (worst.max(cost), met + 1);
-                    let text = format!("{text}{c}");
-                    queue.push((Reverse(cost), depth + 1, Reverse((taste(u32::from(c)), met)), target, text));
+                for c in characters(lo, hi).take(room) {
+                    met += 1;
+                    let key = (cost, Reverse(depth + 1), taste(u32::from(c)), met);
+                    if queue.len() < room {
+                        queue.insert(key, (target, format!("{text}{c}")));
+                    } else if queue.last_key_value().is_some_and(|(last, _)| key < *last) {
+                        queue.pop_last();
+                        queue.insert(key, (target, format!("{text}{c}")));
+                    }
                 }
-            }
-            if self.is_nullable(state) {
-                texts.push(text);
             }
         }
         Ok(texts)

@@ -194,8 +194,16 @@ impl Algebra {
             return Ok(known.clone());
         }
         let wanted = count.next_power_of_two().max(8);
-        let texts = self.languages.examples(class.names, wanted)?;
-        let is_all = texts.len() < wanted;
+        let mut texts = self.languages.examples(class.names, wanted)?;
+        let mut is_all = false;
+        while texts.len() < count && !is_all {
+            let known = self.languages.texts(texts.iter().map(String::as_str));
+            let left = self.languages.difference(class.names, known);
+            match self.languages.example(left)? {
+                Some(text) => texts.push(text),
+                None => is_all = true,
+            }
+        }
         let names: Arc<[Name]> = texts.iter().map(|text| self.formulas.name(text)).collect();
         self.objects.heap += size_of_val(&*names);
         let made_up = MadeUp { names, is_all, next: 0 };
