@@ -429,6 +429,21 @@ DRIFT: list[tuple[str, str, dict[str, Any]]] = [
     ("kimi_k2", '<|tool_call_begin|>functionsf5<|tool_call_argument_begin|>{"a": "x"}<|tool_call_end|>', {"a": "x"}),
     ("kimi_k2", '<|tool_call_begin|>functions.f<|tool_call_argument_begin|>{"a": "x"}<|tool_call_end|>', {"a": "x"}),
     ("kimi_k2", '<|tool_call_begin|>f:0<|tool_call_argument_begin|>{"a": "x"}<|tool_call_end|>', {"a": "x"}),
+    # Texts without their quotes, though they have commas or read like numbers, and numbers as Python has them.
+    ("lfm2", "<|tool_call_start|>[f(a=Paris, France, b=0x1F)]<|tool_call_end|>", {"a": "Paris, France", "b": 31}),
+    ("lfm2", "<|tool_call_start|>[f(a=02139)]<|tool_call_end|>", {"a": "02139"}),
+    ("pythonic", "[f(a=5, b=1_000)]", {"a": "5", "b": 1000}),
+    (
+        "gemma4",
+        "<|tool_call>call:f{a:Paris, France,b:[1_000, x]}<tool_call|>",
+        {"a": "Paris, France", "b": [1000, "x"]},
+    ),
+    ("gemma4", "<|tool_call>call:f{a:12345,b:+7}<tool_call|>", {"a": "12345", "b": 7}),
+    ("functiongemma", "<start_function_call>call:f{a:True, or not}<end_function_call>", {"a": "True, or not"}),
+    # Keyword arguments spelled like members.
+    ("lfm2", "<|tool_call_start|>[f('a'='x', \"b\": 3)]<|tool_call_end|>", {"a": "x", "b": 3}),
+    ("lfm2", "<|tool_call_start|>[f(a: 'x', b=3)]<|tool_call_end|>", {"a": "x", "b": 3}),
+    ("lfm2", "<|tool_call_start|>[f(a='x')]", {"a": "x"}),
 ]
 LOOSE = Tool(
     name="f",
@@ -459,6 +474,14 @@ def test_a_value_may_hold_what_looks_like_a_missing_tag_under_a_grammar() -> Non
         assert call.arguments == {"a": "x<arg_key>b</arg_key><arg_value>3"}
 
 
+@pytest.mark.parametrize("between", ["]\n[", "], [", "; "])
+def test_lists_of_one_call_each_are_read(between: str) -> None:
+    text = f"<|tool_call_start|>[f(a='x'){between}f(a='y')]<|tool_call_end|>"
+    for cut in ([(text, False)], letters([(text, False)])):
+        reply, _ = read(FORMATS["lfm2"], cut, [LOOSE])
+        assert [call.arguments for call in reply.calls] == [{"a": "x"}, {"a": "y"}] and reply.text == ""
+
+
 # Calls that are none, and calls that break off.
 
 
@@ -472,6 +495,8 @@ def test_a_value_may_hold_what_looks_like_a_missing_tag_under_a_grammar() -> Non
         ("qwen_tagged", TAGGED % "<parameter=a>\nx\n</parameter>\nand more\n"),
         ("kimi_k2", '<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a": nothing}'),
         ("gemma4", "<|tool_call>call:f{a:<tool_call|>"),
+        ("gemma4", "<|tool_call>call:f{b:[1, 2}<tool_call|>"),
+        ("gemma4", "<|tool_call>call:f{b:[[1, , 2]}<tool_call|>"),
     ],
 )
 def test_a_call_that_is_none_is_text_and_nothing_else(family: str, text: str) -> None:

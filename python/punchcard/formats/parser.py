@@ -229,7 +229,7 @@ class OutputParser:
             if (yield from source.accept(end)) is not None:
                 break
         else:
-            if some and self._format.is_object:
+            if some and (self._format.is_object or self._format.section_begin.endswith("[")):
                 for ending in patterns.drift_ends if drifted else (_CLOSE_LIST,):
                     yield from source.accept(ending)
         return some
@@ -286,9 +286,9 @@ class OutputParser:
         schema = self._tools[name].parameters if name in self._tools else True
         assert patterns.members is not None
         if style.opening:
-            return (yield from read_relaxed(source, tell, patterns.members))
+            return (yield from read_relaxed(source, tell, patterns.members, schema))
         if not style.before:
-            return (yield from read_pythonic(source, tell, patterns.call_end))
+            return (yield from read_pythonic(source, tell, patterns.call_end, schema))
         loose = not self._constrained
         return (yield from read_members(source, tell, patterns.members, schema, patterns.call_end, loose=loose))
 

@@ -182,7 +182,9 @@ class FormatPatterns:
             section = self.loose(mark) + bracket if bracket else self.loose(form.section_begin)
             lead = f"(?:{section}){'?' if begin.strip() else ''}"
         elif not first:
-            lead = rf"\s*(?:{self.loose(form.separator)})?"
+            # Some write a list for each call, where the family has one for all.
+            lists = r"|\]\s*[,;]?\s*\[|;" if form.section_begin.endswith("[") else ""
+            lead = rf"\s*(?:{self.loose(form.separator)}{lists})?"
         behind = self.loose(between, groups=trained) if between.strip() else ""
         # Where the name tells a call from text, it stands exactly where it belongs.
         space = "" if form.trigger == "named" else r"\s*"
