@@ -440,6 +440,16 @@ DRIFT: list[tuple[str, str, dict[str, Any]]] = [
     ),
     ("gemma4", "<|tool_call>call:f{a:12345,b:+7}<tool_call|>", {"a": "12345", "b": 7}),
     ("functiongemma", "<start_function_call>call:f{a:True, or not}<end_function_call>", {"a": "True, or not"}),
+    # White space around keys, and members of the call's object without quotes.
+    (
+        "glm47",
+        "<tool_call>f<arg_key> a </arg_key><arg_value>x</arg_value><arg_key>\nb\n<arg_value>3</arg_value></tool_call>",
+        {"a": "x", "b": 3},
+    ),
+    ("qwen_json", '<tool_call>\n{name: "f", arguments: {a: "x"}}\n</tool_call>', {"a": "x"}),
+    # A bracket too many.
+    ("qwen_json", '<tool_call>\n{"name": "f", "arguments": {"a": "x"}}}\n</tool_call>', {"a": "x"}),
+    ("qwen_json", '<tool_call>\n{"name": "f", "arguments": {"a": "x"}}},\n</tool_call>', {"a": "x"}),
     # Keyword arguments spelled like members.
     ("lfm2", "<|tool_call_start|>[f('a'='x', \"b\": 3)]<|tool_call_end|>", {"a": "x", "b": 3}),
     ("lfm2", "<|tool_call_start|>[f(a: 'x', b=3)]<|tool_call_end|>", {"a": "x", "b": 3}),
@@ -472,6 +482,44 @@ def test_a_value_may_hold_what_looks_like_a_missing_tag_under_a_grammar() -> Non
     for cut in ([(text, False)], letters([(text, False)])):
         (call,) = read(FORMATS["glm47"], cut, [LOOSE], constrained=True)[0].calls
         assert call.arguments == {"a": "x<arg_key>b</arg_key><arg_value>3"}
+
+
+@pytest.mark.parametrize(
+    ("family", "text"),
+    [
+        *(
+            ("kimi_k2", f'<|tool_call_begin|>{head}<|tool_call_argument_begin|>{{"a": "x"}}<|tool_call_end|>')
+            for head in (
+                "functions.f: 0",
+                "functions_f:0",
+                "functions.f0",
+                "functions.f-1",
+                "functions.f_12",
+                "function.f:3",
+            )
+        ),
+        *(
+            ("qwen_json", f'<tool_call>{{"name": "{name}", "arguments": {{"a": "x"}}}}</tool_call>')
+            for name in (" f", "f\\n", "functions.f")
+        ),
+    ],
+)
+def test_a_tool_is_known_by_its_name_with_a_namespace_or_a_number(family: str, text: str) -> None:
+    for cut in ([(text, False)], letters([(text, False)])):
+        reply, deltas = read(FORMATS[family], cut, [LOOSE])
+        assert [(call.name, call.arguments) for call in reply.calls] == [("f", {"a": "x"})]
+        assert told(deltas) == [{"name": "f", "arguments": {"a": "x"}}] and reply.text == ""
+
+
+def test_a_name_is_changed_only_into_that_of_a_tool() -> None:
+    form = FORMATS["kimi_k2"]
+    tools = [LOOSE, described("f0", []), described("functions.g", [])]
+    head = "<|tool_call_begin|>{}<|tool_call_argument_begin|>{{}}<|tool_call_end|>"
+    for written, name in {"functions.f0": "f0", "functions.g:1": "g", "functions.h1": "h1"}.items():
+        reply, _ = read(form, [(head.format(written), False)], tools)
+        assert [call.name for call in reply.calls] == [name]
+    reply, _ = read(FORMATS["qwen_json"], [('<tool_call>{"name": "f_2", "arguments": {}}</tool_call>', False)], tools)
+    assert [call.name for call in reply.calls] == ["f_2"]
 
 
 @pytest.mark.parametrize("between", ["]\n[", "], [", "; "])

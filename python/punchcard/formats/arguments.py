@@ -72,16 +72,17 @@ class MemberPatterns:
         self.head = compiled(rf"\s*{self._head(_ANY_KEY)}")
         # A reader that is not sure of the frame takes one of two tags behind a key for both.
         tags = _TAGS.fullmatch("".join(part.strip() for part in style.after))
-        self.short_head = self.head
+        key = rf"\s*{_ANY_KEY}\s*"
+        self.short_head = compiled(rf"\s*{self._head(key)}")
         if typed and head.startswith('"') and rest.startswith('"'):  # or the type is missing
             untyped = '"' + loose(rest[1:], tight=True)
-            self.short_head = compiled(rf"\s*{self._head(_ANY_KEY, f'(?:{self._between}|{untyped})')}")
+            self.short_head = compiled(rf"\s*{self._head(key, f'(?:{self._between}|{untyped})')}")
         if tags:
             first, second = (loose(tag, tight=True) for tag in tags.groups())
             other = rf"[^\s<{second[:1]}]|<[^{regex.escape(tags[2][1])}]"  # what the second one does not begin with
             space = r"\n?" if "\n" in "".join(style.after) else ""
             short = rf"(?:{first}\s*{second}|{first}{space}(?=\s*(?:{other}))|{second})"
-            self.short_head = compiled(rf"\s*{self._head(_ANY_KEY, short)}")
+            self.short_head = compiled(rf"\s*{self._head(key, short)}")
         self.delimiter = compiled(r"\s*" + loose(style.delimiter, tight=True)) if style.delimiter else None
         self.ending_delimiter = compiled(loose(style.delimiter, tight=True)) if style.delimiter else None
         items = style.inner.items if style.inner is not None else None

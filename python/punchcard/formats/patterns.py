@@ -211,7 +211,7 @@ class FormatPatterns:
             end = bracket + self.loose(mark) if bracket else self.loose(form.section_end)
             return compiled(r"\s*" + end) if form.section_end.strip() else NEVER
         tail = _behind_object(form.section_end)
-        return compiled(rf"\s*(?:\]\s*)?{self.loose(tail)}" if tail else r"\s*\]")
+        return compiled(rf"\s*(?:[\]}},]\s*){{0,3}}{self.loose(tail)}" if tail else r"\s*\]")
 
     def _end_tags(self) -> list[str]:
         """The tags of what ends a call, where it is several: any of them may be missing."""
@@ -225,8 +225,9 @@ class FormatPatterns:
         """Any of these behind a call, with the bracket of a list in front of it."""
         ends = [_behind_object(layout) if self._form.is_object else layout.strip() for layout in layouts]
         patterns = dict.fromkeys([*(self.loose(end) for end in ends if end), *self._end_tags()])
-        bracket = r"\s*(?:\]\s*)?" if self._form.is_object else r"\s*"
-        return compiled(f"{bracket}(?:{'|'.join(patterns)})") if patterns else NEVER
+        # A bracket too many closes nothing.
+        brackets = r"\s*(?:[\]},]\s*){0,3}" if self._form.is_object else r"\s*"
+        return compiled(f"{brackets}(?:{'|'.join(patterns)})") if patterns else NEVER
 
     def _stray(self) -> list[str]:
         """Marks that may be left over around parts: ends of frames and of sections, and stop tokens."""
