@@ -447,6 +447,19 @@ DRIFT: list[tuple[str, str, dict[str, Any]]] = [
         {"a": "x", "b": 3},
     ),
     ("qwen_json", '<tool_call>\n{name: "f", arguments: {a: "x"}}\n</tool_call>', {"a": "x"}),
+    # A string's own quotes inside of it.
+    (
+        "qwen_json",
+        '<tool_call>{"name": "f", "arguments": {"a": "say "hi" to all", "b": [1]}}</tool_call>',
+        {"a": 'say "hi" to all', "b": [1]},
+    ),
+    ("mistral_v11", """[TOOL_CALLS]f[CALL_ID]abcdefghi[ARGS]{'a': 'it's', 'b': [2]}""", {"a": "it's", "b": [2]}),
+    ("hermes", '<tool_call>{"name": "f", "arguments": {"a": "5" or 6" wide" }}</tool_call>', {"a": '5" or 6" wide'}),
+    (
+        "qwen_json",
+        '<tool_call>{"name": "f", "arguments": {"a": "x"%s"y"}}</tool_call>' % (" " * 126),
+        {"a": 'x"%s"y' % (" " * 126)},
+    ),
     # A bracket too many.
     ("qwen_json", '<tool_call>\n{"name": "f", "arguments": {"a": "x"}}}\n</tool_call>', {"a": "x"}),
     ("qwen_json", '<tool_call>\n{"name": "f", "arguments": {"a": "x"}}},\n</tool_call>', {"a": "x"}),
