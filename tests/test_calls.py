@@ -324,6 +324,17 @@ def test_a_result_says_which_tool_it_is_from(name: str) -> None:
         )
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_id_that_is_a_number_is_that_of_its_digits(name: str) -> None:
+    calls = asked("1", "2")
+    for number, call in enumerate(calls["tool_calls"], 1):
+        call["id"] = number
+    prompt = render_prompt(
+        FORMATS[name], None, [{"role": "user", "content": "hi"}, calls, result("rB", "2"), result("rA", "1")], []
+    )
+    assert 0 <= prompt.find("rA") < prompt.find("rB")
+
+
 def test_a_template_is_given_names_and_order_too() -> None:
     template = (
         "{% for m in messages %}{{ m.role }}:{{ m.get('name', '') }}:{{ m.content }}"
