@@ -324,6 +324,17 @@ def test_a_result_says_which_tool_it_is_from(name: str) -> None:
         )
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_id_that_is_a_number_is_that_of_its_digits(name: str) -> None:
+    calls = asked("1", "2")
+    for number, call in enumerate(calls["tool_calls"], 1):
+        call["id"] = number
+    prompt = render_prompt(
+        FORMATS[name], None, [{"role": "user", "content": "hi"}, calls, result("rB", "2"), result("rA", "1")], []
+    )
+    assert 0 <= prompt.find("rA") < prompt.find("rB")
+
+
 def test_a_template_is_given_names_and_order_too() -> None:
     template = (
         "{% for m in messages %}{{ m.role }}:{{ m.get('name', '') }}:{{ m.content }}"
@@ -429,6 +440,44 @@ DRIFT: list[tuple[str, str, dict[str, Any]]] = [
     ("kimi_k2", '<|tool_call_begin|>functionsf5<|tool_call_argument_begin|>{"a": "x"}<|tool_call_end|>', {"a": "x"}),
     ("kimi_k2", '<|tool_call_begin|>functions.f<|tool_call_argument_begin|>{"a": "x"}<|tool_call_end|>', {"a": "x"}),
     ("kimi_k2", '<|tool_call_begin|>f:0<|tool_call_argument_begin|>{"a": "x"}<|tool_call_end|>', {"a": "x"}),
+    # Texts without their quotes, though they have commas or read like numbers, and numbers as Python has them.
+    ("lfm2", "<|tool_call_start|>[f(a=Paris, France, b=0x1F)]<|tool_call_end|>", {"a": "Paris, France", "b": 31}),
+    ("lfm2", "<|tool_call_start|>[f(a=02139)]<|tool_call_end|>", {"a": "02139"}),
+    ("pythonic", "[f(a=5, b=1_000)]", {"a": "5", "b": 1000}),
+    (
+        "gemma4",
+        "<|tool_call>call:f{a:Paris, France,b:[1_000, x]}<tool_call|>",
+        {"a": "Paris, France", "b": [1000, "x"]},
+    ),
+    ("gemma4", "<|tool_call>call:f{a:12345,b:+7}<tool_call|>", {"a": "12345", "b": 7}),
+    ("functiongemma", "<start_function_call>call:f{a:True, or not}<end_function_call>", {"a": "True, or not"}),
+    # White space around keys, and members of the call's object without quotes.
+    (
+        "glm47",
+        "<tool_call>f<arg_key> a </arg_key><arg_value>x</arg_value><arg_key>\nb\n<arg_value>3</arg_value></tool_call>",
+        {"a": "x", "b": 3},
+    ),
+    ("qwen_json", '<tool_call>\n{name: "f", arguments: {a: "x"}}\n</tool_call>', {"a": "x"}),
+    # A string's own quotes inside of it.
+    (
+        "qwen_json",
+        '<tool_call>{"name": "f", "arguments": {"a": "say "hi" to all", "b": [1]}}</tool_call>',
+        {"a": 'say "hi" to all', "b": [1]},
+    ),
+    ("mistral_v11", """[TOOL_CALLS]f[CALL_ID]abcdefghi[ARGS]{'a': 'it's', 'b': [2]}""", {"a": "it's", "b": [2]}),
+    ("hermes", '<tool_call>{"name": "f", "arguments": {"a": "5" or 6" wide" }}</tool_call>', {"a": '5" or 6" wide'}),
+    (
+        "qwen_json",
+        '<tool_call>{"name": "f", "arguments": {"a": "x"%s"y"}}</tool_call>' % (" " * 126),
+        {"a": 'x"%s"y' % (" " * 126)},
+    ),
+    # A bracket too many.
+    ("qwen_json", '<tool_call>\n{"name": "f", "arguments": {"a": "x"}}}\n</tool_call>', {"a": "x"}),
+    ("qwen_json", '<tool_call>\n{"name": "f", "arguments": {"a": "x"}}},\n</tool_call>', {"a": "x"}),
+    # Keyword arguments spelled like members.
+    ("lfm2", "<|tool_call_start|>[f('a'='x', \"b\": 3)]<|tool_call_end|>", {"a": "x", "b": 3}),
+    ("lfm2", "<|tool_call_start|>[f(a: 'x', b=3)]<|tool_call_end|>", {"a": "x", "b": 3}),
+    ("lfm2", "<|tool_call_start|>[f(a='x')]", {"a": "x"}),
 ]
 LOOSE = Tool(
     name="f",
@@ -459,6 +508,52 @@ def test_a_value_may_hold_what_looks_like_a_missing_tag_under_a_grammar() -> Non
         assert call.arguments == {"a": "x<arg_key>b</arg_key><arg_value>3"}
 
 
+@pytest.mark.parametrize(
+    ("family", "text"),
+    [
+        *(
+            ("kimi_k2", f'<|tool_call_begin|>{head}<|tool_call_argument_begin|>{{"a": "x"}}<|tool_call_end|>')
+            for head in (
+                "functions.f: 0",
+                "functions_f:0",
+                "functions.f0",
+                "functions.f-1",
+                "functions.f_12",
+                "function.f:3",
+            )
+        ),
+        *(
+            ("qwen_json", f'<tool_call>{{"name": "{name}", "arguments": {{"a": "x"}}}}</tool_call>')
+            for name in (" f", "f\\n", "functions.f")
+        ),
+    ],
+)
+def test_a_tool_is_known_by_its_name_with_a_namespace_or_a_number(family: str, text: str) -> None:
+    for cut in ([(text, False)], letters([(text, False)])):
+        reply, deltas = read(FORMATS[family], cut, [LOOSE])
+        assert [(call.name, call.arguments) for call in reply.calls] == [("f", {"a": "x"})]
+        assert told(deltas) == [{"name": "f", "arguments": {"a": "x"}}] and reply.text == ""
+
+
+def test_a_name_is_changed_only_into_that_of_a_tool() -> None:
+    form = FORMATS["kimi_k2"]
+    tools = [LOOSE, described("f0", []), described("functions.g", [])]
+    head = "<|tool_call_begin|>{}<|tool_call_argument_begin|>{{}}<|tool_call_end|>"
+    for written, name in {"functions.f0": "f0", "functions.g:1": "g", "functions.h1": "h1"}.items():
+        reply, _ = read(form, [(head.format(written), False)], tools)
+        assert [call.name for call in reply.calls] == [name]
+    reply, _ = read(FORMATS["qwen_json"], [('<tool_call>{"name": "f_2", "arguments": {}}</tool_call>', False)], tools)
+    assert [call.name for call in reply.calls] == ["f_2"]
+
+
+@pytest.mark.parametrize("between", ["]\n[", "], [", "; "])
+def test_lists_of_one_call_each_are_read(between: str) -> None:
+    text = f"<|tool_call_start|>[f(a='x'){between}f(a='y')]<|tool_call_end|>"
+    for cut in ([(text, False)], letters([(text, False)])):
+        reply, _ = read(FORMATS["lfm2"], cut, [LOOSE])
+        assert [call.arguments for call in reply.calls] == [{"a": "x"}, {"a": "y"}] and reply.text == ""
+
+
 # Calls that are none, and calls that break off.
 
 
@@ -472,6 +567,8 @@ def test_a_value_may_hold_what_looks_like_a_missing_tag_under_a_grammar() -> Non
         ("qwen_tagged", TAGGED % "<parameter=a>\nx\n</parameter>\nand more\n"),
         ("kimi_k2", '<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a": nothing}'),
         ("gemma4", "<|tool_call>call:f{a:<tool_call|>"),
+        ("gemma4", "<|tool_call>call:f{b:[1, 2}<tool_call|>"),
+        ("gemma4", "<|tool_call>call:f{b:[[1, , 2]}<tool_call|>"),
     ],
 )
 def test_a_call_that_is_none_is_text_and_nothing_else(family: str, text: str) -> None:

@@ -600,6 +600,26 @@ def test_names_and_schemas_that_a_format_cannot_write_are_refused_by_name() -> N
 # Which family it is.
 
 
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("Hermes-3-Llama-3.1-8B", "hermes"),
+        ("ToolACE-2-Llama-3.1-8B", "pythonic"),
+        ("Llama-3_1-Nemotron-Ultra-253B-v1", "nemotron_toolcall"),
+        ("Ministral-8B-Instruct-2410", "mistral_v3_v7"),
+        # Versions with a dash for a dot, and sizes, which are no part of one.
+        ("meta_llama-3-1-70b", "llama3_json"),
+        ("Qwen3_5-27B", "qwen_tagged"),
+        ("glm-4-7", "glm47"),
+        ("glm-4-9b", "qwen_json"),
+        ("deepseek-v3-1-terminus", "deepseek_v3_1"),
+        ("deepseek-v3-1b", "deepseek_v3_r1"),
+    ],
+)
+def test_detection_by_names(model: str, family: str) -> None:
+    assert detect_format(None, model).name == family
+
+
 def test_detection() -> None:
     assert detect_format("... named SmolLM, trained by Hugging Face").name == "smollm2"
     assert detect_format(None, "SmolLM2-135M-Instruct.Q4_1").name == "smollm2_small"

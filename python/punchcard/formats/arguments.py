@@ -72,16 +72,17 @@ class MemberPatterns:
         self.head = compiled(rf"\s*{self._head(_ANY_KEY)}")
         # A reader that is not sure of the frame takes one of two tags behind a key for both.
         tags = _TAGS.fullmatch("".join(part.strip() for part in style.after))
-        self.short_head = self.head
+        key = rf"\s*{_ANY_KEY}\s*"
+        self.short_head = compiled(rf"\s*{self._head(key)}")
         if typed and head.startswith('"') and rest.startswith('"'):  # or the type is missing
             untyped = '"' + loose(rest[1:], tight=True)
-            self.short_head = compiled(rf"\s*{self._head(_ANY_KEY, f'(?:{self._between}|{untyped})')}")
+            self.short_head = compiled(rf"\s*{self._head(key, f'(?:{self._between}|{untyped})')}")
         if tags:
             first, second = (loose(tag, tight=True) for tag in tags.groups())
             other = rf"[^\s<{second[:1]}]|<[^{regex.escape(tags[2][1])}]"  # what the second one does not begin with
             space = r"\n?" if "\n" in "".join(style.after) else ""
             short = rf"(?:{first}\s*{second}|{first}{space}(?=\s*(?:{other}))|{second})"
-            self.short_head = compiled(rf"\s*{self._head(_ANY_KEY, short)}")
+            self.short_head = compiled(rf"\s*{self._head(key, short)}")
         self.delimiter = compiled(r"\s*" + loose(style.delimiter, tight=True)) if style.delimiter else None
         self.ending_delimiter = compiled(loose(style.delimiter, tight=True)) if style.delimiter else None
         items = style.inner.items if style.inner is not None else None
@@ -234,17 +235,18 @@ def _nested(source: Source, patterns: MemberPatterns, schema: Any, root: Any, de
     return "{" + ", ".join(members) + "}" if members or kinds == {"object"} else None
 
 
-def read_pythonic(source: Source, tell: Tell, ends: Sequence[Any]) -> Reading:
+def read_pythonic(source: Source, tell: Tell, ends: Sequence[Any], schema: Any) -> Reading:
     """Keyword arguments of a Python call, up to its closing bracket."""
     told: list[str] = []
     speak = _speaker(told, tell)
     speak("{")
     while (head := (yield from source.accept(_KEYWORD))) is not None:
-        speak(("" if len(told) == 1 else ", ") + _json(head["key"]) + ": ")
+        key = head["key"] or head["quoted"]
+        speak(("" if len(told) == 1 else ", ") + _json(key) + ": ")
         written = yield from _python_value(source)
         if written is None:
             return None
-        speak(bare_value(source.decoded(written).strip()))
+        speak(_unmarked(source.decoded(written), _member(schema, key), schema))
         yield from source.accept(_COMMA)
     if not (yield from _is_at(source, ends)):
         return None
@@ -253,9 +255,15 @@ def read_pythonic(source: Source, tell: Tell, ends: Sequence[Any]) -> Reading:
 
 
 # More than Python takes for a name: schemas have keys like "user-id".
-_KEYWORD = compiled(r"\s*(?P<key>(?!\s)[^=,()\[\]{}\"'\n\ud800-\udfff]{1,256}?)\s*=\s*")
+_NAME = r"(?!\s)[^=,()\[\]{}\"'\n\ud800-\udfff]{1,256}?"
+_QUOTED_NAME = r"(?P<quote>[\"'])(?P<quoted>[^\"'\\\n\ud800-\udfff]{1,256})(?P=quote)"
+_KEYWORD = compiled(rf"\s*(?:(?P<key>{_NAME})\s*(?:=|:(?=\s*[\"']))|{_QUOTED_NAME}\s*[=:])\s*")
+#: What stands behind a comma that ends a value.
+_NEXT_KEYWORD = compiled(rf"\s*(?:[)\]}}]|{_NAME}\s*=)")
 _COMMA = compiled(r"\s*,")
 _FOLLOWS = compiled(r"\s*(\S)")
+#: What a value begins with that says where it ends.
+_FRAMES = ("'", '"', "(", "[", "{", "")
 _PYTHON_STRUCTURE = compiled(r"[\"'{}\[\](),\\]")
 
 
@@ -289,6 +297,14 @@ def _python_value(source: Source) -> Reading:
             elif character in "}])" and depth:
                 depth -= 1
             elif character in "}])," and depth == 0:
+                if character == "," and ("".join(pieces) + rest[: at - 1]).lstrip()[:1] not in _FRAMES:
+                    # A value without quotes may have commas.
+                    follows = _NEXT_KEYWORD.match(rest, at, partial=not source.closed)
+                    if follows is None:
+                        continue
+                    if follows.partial:
+                        pieces.append(source.read(at - 1))
+                        break
                 pieces.append(source.read(at - 1))
                 return "".join(pieces)
         else:
@@ -298,11 +314,11 @@ def _python_value(source: Source) -> Reading:
         yield Wait()
 
 
-def read_relaxed(source: Source, tell: Tell, patterns: MemberPatterns) -> Reading:
+def read_relaxed(source: Source, tell: Tell, patterns: MemberPatterns, schema: Any) -> Reading:
     """An object without quotes: ``{key:value,...}``, with strings between marks."""
     told: list[str] = []
     speak = _speaker(told, tell)
-    written = yield from _relaxed_object(source, patterns, speak, 0)
+    written = yield from _relaxed_object(source, patterns, speak, schema, schema, 0)
     return None if written is None else "".join(told)
 
 
@@ -314,10 +330,15 @@ QUOTED = r"""\s*(?P<value>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')"""
 _QUOTED = compiled(QUOTED + r"(?=\s*[,}\]])", regex.DOTALL)
 _QUOTED_KEY = compiled(QUOTED + r"\s*:\s*", regex.DOTALL)
 _COLON = compiled(r"\s*:\s*")
-_BARE = compiled(r"(?P<value>[^,{}\[\]\ud800-\udfff]*)(?=[,}\]])")
+_BARE_ITEM = compiled(r"(?P<value>[^,{}\[\]\ud800-\udfff]+)(?=[,}\]])")
+_NO_KEY = r"(?!\s*(?:[^\s:,{}\[\]\ud800-\udfff]{1,256}\s*:|[\"'\ud800-\udfff<}]))"
+#: A value without quotes in an object may have commas.
+_BARE = compiled(rf"(?P<value>[^,{{}}\[\]\ud800-\udfff]*(?:,{_NO_KEY}[^,{{}}\[\]\ud800-\udfff]*)*+)(?=[,}}\]])")
 
 
-def _relaxed_object(source: Source, patterns: MemberPatterns, speak: Tell, depth: int) -> Reading:
+def _relaxed_object(
+    source: Source, patterns: MemberPatterns, speak: Tell, schema: Any, root: Any, depth: int
+) -> Reading:
     if (yield from source.accept(_OPEN)) is None or depth > MAX_DEPTH:
         return None
     speak("{")
@@ -336,14 +357,17 @@ def _relaxed_object(source: Source, patterns: MemberPatterns, speak: Tell, depth
             return None
         speak(("" if first else ", ") + _json(key) + ": ")
         first = False
-        if (yield from _relaxed_value(source, patterns, speak, depth)) is None:
+        member = _member(_resolved(schema, root), key)
+        if (yield from _relaxed_value(source, patterns, speak, member, root, depth)) is None:
             return None
         yield from source.accept(_COMMA)
     speak("}")
     return ""
 
 
-def _relaxed_value(source: Source, patterns: MemberPatterns, speak: Tell, depth: int) -> Reading:
+def _relaxed_value(
+    source: Source, patterns: MemberPatterns, speak: Tell, schema: Any, root: Any, depth: int, *, bare: Any = _BARE
+) -> Reading:
     assert patterns.delimiter is not None and patterns.ending_delimiter is not None
     if (yield from source.accept(patterns.delimiter)) is not None:
         return (yield from _string_up_to(source, speak, patterns.ending_delimiter, patterns.ending_delimiter))
@@ -351,24 +375,35 @@ def _relaxed_value(source: Source, patterns: MemberPatterns, speak: Tell, depth:
         speak(bare_value(source.decoded(quoted["value"])))
         return ""
     if (yield from source.match(_OPEN)) is not None:
-        return (yield from _relaxed_object(source, patterns, speak, depth + 1))
+        return (yield from _relaxed_object(source, patterns, speak, schema, root, depth + 1))
     if (yield from source.accept(_OPEN_LIST)) is not None:
         speak("[")
         first = True
+        items = _items(schema, root)
         while (yield from source.accept(_CLOSE_LIST)) is None:
             if depth > MAX_DEPTH:
                 return None
             speak("" if first else ", ")
             first = False
-            if (yield from _relaxed_value(source, patterns, speak, depth + 1)) is None:
+            value = yield from _relaxed_value(source, patterns, speak, items, root, depth + 1, bare=_BARE_ITEM)
+            if value is None:
                 return None
             yield from source.accept(_COMMA)
         speak("]")
         return ""
-    if (found := (yield from source.accept(_BARE))) is None:
+    if (found := (yield from source.accept(bare))) is None:
         return None
-    speak(bare_value(found["value"].strip()))
+    speak(_unmarked(found["value"], schema, root))
     return ""
+
+
+def _unmarked(written: str, schema: Any, root: Any) -> str:
+    """The JSON text of a value that nothing marks as a text, under ``schema``, a part of ``root``."""
+    written = written.strip()
+    kinds = schema_kinds(schema, root)
+    value = bare_value(written, kinds)
+    # A text that reads like a number lacks its quotes.
+    return _json(written) if kinds == {"string"} and value[0] not in '"[{n' else value
 
 
 def _spaced(pattern: Any) -> Any:

@@ -52,8 +52,9 @@ _SHORT = 5
 
 
 def _holds(name: str, part: str) -> bool:
-    """Whether a model's name has this part."""
+    """Whether a model's name has this part. A dot in a version may be spelled as a dash, if no size stands there."""
     if len(part) > _SHORT:
-        return part in name
+        spelled = re.escape(part.replace(".", "-"))
+        return part in name or ("." in part and re.search(rf"{spelled}(?![0-9b]|[.][0-9])", name) is not None)
     ends = "(?![a-z])" if part[-1].isalpha() else ""
     return re.search(rf"(?<![a-z0-9]){re.escape(part)}{ends}", name) is not None

@@ -26,6 +26,9 @@ _OPEN_ESCAPE = re.compile(
     r"\\(?:u[0-9A-Fa-f]{0,3}|U[0-9A-Fa-f]{0,7}|x[0-9A-Fa-f]?|u[dD][89abAB][0-9A-Fa-f]{2}(?:\\(?:u[0-9A-Fa-f]{0,3})?)?)?"
 )
 _LOW = re.compile(r"\\u([dD][c-fC-F][0-9A-Fa-f]{2})")
+_FOLLOWS = re.compile(r"[ \t\r\n]{0,126}([^ \t\r\n])")
+#: Behind a quote, with it; more is waited for no longer.
+_MOST_SPACE = 128
 _CLOSERS = {"{": "}", "[": "]", "(": ")"}
 
 
@@ -147,6 +150,15 @@ class Literal:
     def _string(self, text: str, at: int, last: bool) -> int | None:
         character = text[at]
         if character == self.inside:
+            if self._closers:
+                follows = _FOLLOWS.match(text, at + 1)
+                if follows is None and not last and len(text) - at < _MOST_SPACE:
+                    return None
+                if follows is not None and follows[1] not in ",:}])":
+                    # A quote that nothing follows which could follow a string is part of the string.
+                    self._out.append(write_json(character)[1:-1])
+                    self.exact = self.python = False
+                    return at + 1
             self._out.append('"')
             self.inside = ""
             self._settle()

@@ -29,7 +29,7 @@ from punchcard.formats.arguments import (
     read_relaxed,
     strict_json,
 )
-from punchcard.formats.base import NAME, Json, ToolFormat
+from punchcard.formats.base import INDEX0, INDEX1, NAME, Json, ToolFormat
 from punchcard.formats.grammar import Begun
 from punchcard.formats.literals import as_json
 from punchcard.formats.patterns import GROUPS, NEVER, any_of, patterns_of
@@ -229,7 +229,7 @@ class OutputParser:
             if (yield from source.accept(end)) is not None:
                 break
         else:
-            if some and self._format.is_object:
+            if some and (self._format.is_object or self._format.section_begin.endswith("[")):
                 for ending in patterns.drift_ends if drifted else (_CLOSE_LIST,):
                     yield from source.accept(ending)
         return some
@@ -241,7 +241,7 @@ class OutputParser:
         if self._format.is_object:
             call = yield from self._object_call(index)
         else:
-            name = groups["name"]
+            name = self._known(groups["name"])
             identity = self._identity(groups, name)
             self._begin(index, name, identity)
             call = self._made(name, (yield from self._arguments(name, index)), identity)
@@ -286,9 +286,9 @@ class OutputParser:
         schema = self._tools[name].parameters if name in self._tools else True
         assert patterns.members is not None
         if style.opening:
-            return (yield from read_relaxed(source, tell, patterns.members))
+            return (yield from read_relaxed(source, tell, patterns.members, schema))
         if not style.before:
-            return (yield from read_pythonic(source, tell, patterns.call_end))
+            return (yield from read_pythonic(source, tell, patterns.call_end, schema))
         loose = not self._constrained
         return (yield from read_members(source, tell, patterns.members, schema, patterns.call_end, loose=loose))
 
@@ -302,9 +302,9 @@ class OutputParser:
         if (yield from source.accept(_OPEN)) is None:
             return None
         while (found := (yield from source.accept(_KEY))) is not None:
-            key = _unquoted(found["value"])
+            key = found["bare"] or _unquoted(found["value"])
             if keys == ("", "") and depth == 0:
-                name = key
+                name = self._known(key)
                 self._begin(index, name, None)
                 said = yield from decode_json(source, self._teller(index))
                 if said is None:
@@ -320,8 +320,9 @@ class OutputParser:
                 value = yield from decode_json(source, None, any_value=True)
                 if value is None:
                     return None
-                if key in _NAMES:
-                    name = self._name = _text(value) if name is None else name
+                if key in _NAMES and name is None:
+                    said_name = _text(value)
+                    name = self._name = None if said_name is None else self._known(said_name)
                 elif key in _IDS:
                     identity = _text(value)
                 elif key in _ARGUMENTS:
@@ -337,6 +338,16 @@ class OutputParser:
                 self._begin(index, name, identity)
                 self._teller(index)(said)
         return None if name is None else self._made(name, said, identity)
+
+    def _known(self, name: str) -> str:
+        """The tool that a call means whose name stands with white space, a namespace or the number of a call."""
+        if name in self._tools:
+            return name
+        bare = name.strip()
+        local = _NAMESPACE.sub("", bare, 1)
+        numbered = any(index in self._format.between for index in (INDEX0, INDEX1))
+        meant = [bare, local, *(_NUMBER.sub("", one) for one in (bare, local) if numbered)]
+        return next((one for one in meant if one in self._tools), name)
 
     def _object_arguments(self, tell: Tell) -> Reading:
         """The arguments in a call that is an object: an object, or the text of one in a string."""
@@ -392,8 +403,10 @@ _MOST_RETRIES = 8
 _NAMES = frozenset(("name", "tool_name"))
 _ARGUMENTS = frozenset(("arguments", "parameters", "args"))
 _IDS = frozenset(("id", "tool_call_id", "call_id"))
+_NAMESPACE = compiled(r"(?:functions?[._:]?|[._:])")
+_NUMBER = compiled(r"[._:\-]?[0-9]{1,4}$")
 _OPEN, _CLOSE = compiled(r"\s*\{"), compiled(r"\s*\}")
-_KEY = compiled(rf"{QUOTED}\s*:\s*", regex.DOTALL)
+_KEY = compiled(rf"(?:{QUOTED}|\s*(?P<bare>[A-Za-z_]\w{{0,63}}))\s*:\s*", regex.DOTALL)
 _CLOSE_LIST = compiled(r"\s*\]")
 _COMMA = compiled(r"\s*,")
 _QUOTE = compiled(r'\s*"')

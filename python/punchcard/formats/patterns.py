@@ -182,7 +182,9 @@ class FormatPatterns:
             section = self.loose(mark) + bracket if bracket else self.loose(form.section_begin)
             lead = f"(?:{section}){'?' if begin.strip() else ''}"
         elif not first:
-            lead = rf"\s*(?:{self.loose(form.separator)})?"
+            # Some write a list for each call, where the family has one for all.
+            lists = r"|\]\s*[,;]?\s*\[|;" if form.section_begin.endswith("[") else ""
+            lead = rf"\s*(?:{self.loose(form.separator)}{lists})?"
         behind = self.loose(between, groups=trained) if between.strip() else ""
         # Where the name tells a call from text, it stands exactly where it belongs.
         space = "" if form.trigger == "named" else r"\s*"
@@ -209,7 +211,7 @@ class FormatPatterns:
             end = bracket + self.loose(mark) if bracket else self.loose(form.section_end)
             return compiled(r"\s*" + end) if form.section_end.strip() else NEVER
         tail = _behind_object(form.section_end)
-        return compiled(rf"\s*(?:\]\s*)?{self.loose(tail)}" if tail else r"\s*\]")
+        return compiled(rf"\s*(?:[\]}},]\s*){{0,3}}{self.loose(tail)}" if tail else r"\s*\]")
 
     def _end_tags(self) -> list[str]:
         """The tags of what ends a call, where it is several: any of them may be missing."""
@@ -223,8 +225,9 @@ class FormatPatterns:
         """Any of these behind a call, with the bracket of a list in front of it."""
         ends = [_behind_object(layout) if self._form.is_object else layout.strip() for layout in layouts]
         patterns = dict.fromkeys([*(self.loose(end) for end in ends if end), *self._end_tags()])
-        bracket = r"\s*(?:\]\s*)?" if self._form.is_object else r"\s*"
-        return compiled(f"{bracket}(?:{'|'.join(patterns)})") if patterns else NEVER
+        # A bracket too many closes nothing.
+        brackets = r"\s*(?:[\]},]\s*){0,3}" if self._form.is_object else r"\s*"
+        return compiled(f"{brackets}(?:{'|'.join(patterns)})") if patterns else NEVER
 
     def _stray(self) -> list[str]:
         """Marks that may be left over around parts: ends of frames and of sections, and stop tokens."""

@@ -57,7 +57,7 @@ def _matched(calls: list[Any], results: list[Message], names: Mapping[str, str])
 def _belongs(result: Message, call: Any) -> bool:
     """Whether a result says that it is of this call."""
     if result.get("tool_call_id") and call.get("id"):
-        return bool(result["tool_call_id"] == call["id"])
+        return str(result["tool_call_id"]) == str(call["id"])
     return bool(result.get("name")) and result["name"] == _name(call)
 
 

@@ -58,7 +58,7 @@ def fill(layout: str, call: Call, index: int) -> str:
         layout = layout.replace(placeholder, value)
     for placeholder in (ID9, ID10, ID):
         if placeholder in layout:
-            layout = layout.replace(placeholder, fitting_id(placeholder, call.id or f"{call.name} {index}"))
+            layout = layout.replace(placeholder, fitting_id(placeholder, str(call.id or f"{call.name} {index}")))
     return layout
 
 

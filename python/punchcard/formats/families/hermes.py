@@ -19,7 +19,8 @@ FORMATS = (
         stop=("<|im_end|>",),
         unsure="whether the tags are special tokens differs from release to release",
         detection=Detection(
-            template=(("<tool_call>", "pydantic model json schema"),), names=("hermes", "nousresearch")
+            template=(("<tool_call>", "pydantic model json schema"),),
+            names=("hermes", "nousresearch", "hermes-3-llama"),
         ),
         system=(
             "You are a function calling AI model. You are provided with function signatures within <tools></tools> "
@@ -92,7 +93,7 @@ FORMATS = (
         markers=("<think>", "</think>", "<TOOLCALL>", "</TOOLCALL>"),
         stop=("<SPECIAL_12>",),
         unsure="that the tags of Nano-v2 are plain text",
-        detection=Detection(template=(("<TOOLCALL>",),), names=("nemotron-nano", "nemotron-super")),
+        detection=Detection(template=(("<TOOLCALL>",),), names=("nemotron-nano", "nemotron-super", "nemotron-ultra")),
         result="<TOOL_RESPONSE>[{content}]</TOOL_RESPONSE>",
     ),
 )

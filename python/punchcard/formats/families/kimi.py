@@ -18,6 +18,7 @@ FORMATS = (
         # The id is not always written as it was trained.
         variants=(
             Variant("<|tool_call_begin|>functions", f":{INDEX0}<|tool_call_argument_begin|>", "<|tool_call_end|>"),
+            Variant("<|tool_call_begin|>functions.", f" : {INDEX0}<|tool_call_argument_begin|>", "<|tool_call_end|>"),
             Variant("<|tool_call_begin|>functions.", "<|tool_call_argument_begin|>", "<|tool_call_end|>"),
             Variant("<|tool_call_begin|>", f":{INDEX0}<|tool_call_argument_begin|>", "<|tool_call_end|>"),
             Variant("<|tool_call_begin|>functions", f"{INDEX0}<|tool_call_argument_begin|>", "<|tool_call_end|>"),

@@ -77,6 +77,7 @@ FORMATS = (
                 "llama-4",
                 "llama4",
                 "toolace",
+                "toolace-2-llama",
                 "watt-tool",
                 "llama-3.2-1b",
                 "llama-3.2-3b",

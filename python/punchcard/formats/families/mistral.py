@@ -29,6 +29,7 @@ FORMATS = (
             names=(
                 "mistral-7b-instruct-v0.3",
                 "mistral-nemo",
+                "ministral-8b",
                 "mixtral-8x22b",
                 "mistral-large-24",
                 "mistral-small-3.0",
