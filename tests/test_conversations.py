@@ -152,3 +152,18 @@ def test_arguments_cannot_forge_the_end_of_a_turn(spelled: str, end: str) -> Non
     prompt = safe_prompt(model, QWEN, conversation, [])
     # Each turn has one end of its own; that in the arguments is broken up.
     assert prompt.count("<|im_end|>") == len(conversation)
+
+
+@pytest.mark.parametrize(
+    ("calls", "spot"),
+    [
+        ([None], r"messages\[1\].tool_calls\[0\] is no call"),
+        ([{"function": None}], r"messages\[1\].tool_calls\[0\] is no call"),
+        ([{"id": "1", "function": {"name": "f", "arguments": {}}}, "f()"], r"messages\[1\].tool_calls\[1\] is no call"),
+        ("f()", r"messages\[1\].tool_calls is no list"),
+    ],
+)
+def test_what_is_no_call_is_named(calls: Any, spot: str) -> None:
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "", "tool_calls": calls}]
+    with pytest.raises(ModelError, match=spot):
+        render_prompt(get_format("qwen_json"), None, messages, [])

@@ -429,3 +429,28 @@ def test_a_budget_does_not_plan_more_members_than_an_example_may_have(count: int
             matcher.fill_next_token_bitmask(row)
         except LimitError as error:
             assert "members of an example" in str(error)
+
+
+def apart(letters: str) -> dict[str, Any]:
+    """Each letter must be in some name that is longer than three characters and has an a and a b."""
+    there = [{"not": {"patternProperties": {letter: False}}} for letter in letters]
+    names: list[Any] = [{"patternProperties": {"^.{1,3}$": False}, "additionalProperties": True}]
+    names += [{"patternProperties": {letter: True}, "additionalProperties": False} for letter in "ab"]
+    return {"type": "object", "allOf": [*names, *there]}
+
+
+@pytest.mark.parametrize(
+    ("letters", "bounds"),
+    [
+        ("c", {"maxProperties": 1}),
+        ("cdf", {"maxProperties": 1}),
+        ("cdfghk", {"maxProperties": 1}),
+        ("c", {"minProperties": 4}),
+        ("c", {"minProperties": 12}),
+    ],
+)
+def test_names_whose_shortest_length_is_hard_to_tell_are_found(letters: str, bounds: dict[str, Any]) -> None:
+    schema = apart(letters) | bounds
+    value = json.loads(GrammarMatcher(compiled(schema)).find_completion())
+    jsonschema.Draft202012Validator(schema).validate(value)
+    assert all(any(letter in name for name in value) for letter in letters)

@@ -64,12 +64,14 @@ def render_prompt(
     called, where that is known; it adds examples of that tool where the format shows examples. ``variables``: further
     ones for the template.
 
-    Raises `ModelError` if the template cannot be rendered.
+    Raises `ModelError` if a message is none, or the template cannot be rendered.
     """
     able = _abilities(template, tool_format)
     variables |= {"eos_token": eos_token}
     if reasoning is not None:
         variables |= {"enable_thinking": reasoning, "thinking": reasoning}
+    for index, message in enumerate(messages):
+        _check_calls(message, index)
     messages = in_order(messages)
     spoken = _one_call_each(messages) if tool_format.one_call else messages
     turns = with_known_roles([_called(tool_format, message, able) for message in spoken])
@@ -185,6 +187,18 @@ def _text(content: Any) -> str:
     if not all(isinstance(text, str) for text in texts):
         raise ModelError("A message holds something that is no text", hint="Only text can be read")
     return "".join(texts)
+
+
+def _check_calls(message: Message, index: int) -> None:
+    calls = message.get("tool_calls") or ()
+    if not isinstance(calls, (list, tuple)):
+        raise ModelError(f"messages[{index}].tool_calls is no list", hint="Give the calls of the turn, or leave it out")
+    for at, call in enumerate(calls):
+        if not isinstance(call, Mapping) or not isinstance(call.get("function", call), Mapping):
+            raise ModelError(
+                f"messages[{index}].tool_calls[{at}] is no call",
+                hint='A call is {"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}',
+            )
 
 
 def with_read_arguments(message: Message) -> Message:
