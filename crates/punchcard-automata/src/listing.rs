@@ -59,12 +59,13 @@ impl Languages {
                 for c in characters(lo, hi).take(room) {
                     met += 1;
                     let key = (cost, Reverse(depth + 1), taste(u32::from(c)), met);
-                    if queue.len() < room {
-                        queue.insert(key, (target, format!("{text}{c}")));
-                    } else if queue.last_key_value().is_some_and(|(last, _)| key < *last) {
+                    if queue.len() >= room {
+                        if queue.last_key_value().is_none_or(|(last, _)| key >= *last) {
+                            break; // those that follow read no better
+                        }
                         queue.pop_last();
-                        queue.insert(key, (target, format!("{text}{c}")));
                     }
+                    queue.insert(key, (target, format!("{text}{c}")));
                 }
             }
         }

@@ -261,7 +261,10 @@ impl<'a> Lowering<'a> {
 
     /// Rules of a group that are regular once what has no text is gone, as operands need them: without marks.
     fn find_plain(&mut self, group: &[usize]) -> Result<(), CompileError> {
-        for &rule in group.iter().filter(|&&rule| !self.unproductive[rule]).collect::<Vec<_>>() {
+        for &rule in group {
+            if self.unproductive[rule] {
+                continue;
+            }
             let plain = self.without_marks(|lowering| lowering.body_of(rule))?;
             if self.out.nodes.as_terminal(plain).is_some() {
                 self.plain.insert(rule, plain);
